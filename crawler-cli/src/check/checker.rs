@@ -163,8 +163,8 @@ impl Checker {
         }
     }
 
-    /// Runs the check on this thread. `on_event` gets each result as soon as it is known. If `on_event` returns `Break`,
-    /// the check stops and reports nothing more.
+    /// Runs the check on this thread. `on_event` gets each result as soon as the guards can no longer void it. If
+    /// `on_event` returns `Break`, the check stops and reports nothing more.
     pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
         self.run_with(&mut Callback(|event: &Event<'_>| on_event(*event)))
     }

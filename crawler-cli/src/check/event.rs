@@ -10,8 +10,8 @@ use crate::store::StoreError;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A URL was judged, and this is what there is to say about it. Each spelling of a URL comes once, unless places that
-    /// refer to it were found after it was reported: then it comes again with these places only.
+    /// A URL was judged, and this is what there is to say about it, with all places that are known. For places that are
+    /// found later the URL comes [again](Checked::before).
     Checked(&'a Checked),
     /// A source could not be read, or not completely.
     Problem(&'a Problem),

@@ -1,4 +1,5 @@
-//! Results as JSON: one object for each URL, on a line of its own. A field that is not known is absent.
+//! Results as JSON: one object for each URL, on a line of its own, and a further one that says `again` for places that were
+//! found later or that spell the URL in another way. A field that is not known is absent.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -22,9 +23,18 @@ pub(crate) fn write(checked: &Checked, out: &mut Vec<u8>) {
 /// The fields of a URL that was checked.
 pub(crate) fn result(checked: &Checked, fields: &mut Fields<'_>) {
     fields.text("url", &checked.url);
+    if checked.before.is_some() {
+        fields.number("again", true);
+    }
     fields.text("class", checked.verdict.class().name());
     if let Some(cause) = checked.verdict.cause() {
         fields.text("cause", &cause.name());
+    }
+    if checked.is_late() {
+        if let Some(status) = checked.status {
+            fields.number("status", status);
+        }
+        return fields.list("refs", &checked.references, reference);
     }
     if let Some(reason) = reason::reason(checked) {
         fields.text("reason", &reason);

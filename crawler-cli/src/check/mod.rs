@@ -1,8 +1,8 @@
 //! Checks whether links are good: URLs, the links of web pages, and the links of files.
 //!
-//! Each URL is checked once and reported for every place that refers to it. An answer is judged by
-//! [`verdict`]; what a URL's answers over weeks say is judged by [`life`], and failures that are not the fault of URLs are
-//! recognised by [`guard`].
+//! Each URL is checked once, reported as soon as its verdict is believed, and reported again for places that are found
+//! later. An answer is judged by [`verdict`]; what a URL's answers over weeks say is judged by [`life`], and failures that
+//! are not the fault of URLs are recognised by [`guard`].
 
 mod checker;
 mod event;
@@ -22,6 +22,6 @@ pub mod verdict;
 
 pub use checker::{Blocked, Checker, Redirects};
 pub use event::{Event, GuardChange};
-pub use record::{Checked, Reference, Standing};
+pub use record::{Checked, Reference, Said, Standing};
 pub use summary::{Ending, HostTally, Outcome, Summary};
 pub use verdict::{Cause, Class, Verdict};

@@ -44,11 +44,77 @@ pub struct Checked {
     pub standing: Standing,
     /// Whether the URL was not asked in this run, because an earlier one asked recently enough.
     pub reused: bool,
-    /// The places that refer to the URL, in the order in which they were found.
+    /// What was said about the URL before; `None`: this is the first time that it is reported. A URL that is reported
+    /// again is counted already. This is about places that were found later, or that spell the URL in another way: of
+    /// places that were found later, only verdict, status and standing are known.
+    pub before: Option<Said>,
+    /// The places that refer to the URL, in the order in which they were found. Each place is reported once.
     pub references: Vec<Reference>,
 }
 
+/// What was said about a URL, as far as summaries count it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Said {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The status of the last answer.
+    pub status: Option<u16>,
+    /// Whether the check fails because of the URL.
+    pub standing: Standing,
+    /// Whether redirects were followed.
+    pub is_redirected: bool,
+    /// Whether all of the redirects were permanent, and the last answer is good.
+    pub is_moved: bool,
+}
+
 impl Checked {
+    /// Another spelling of a URL that is reported already.
+    pub(super) fn further(self) -> Self {
+        Self {
+            before: Some(self.said()),
+            ..self
+        }
+    }
+
+    /// Places that were found after their URL was reported. `said`: what is said about the URL now, and `before`: then.
+    pub(super) fn again(url: String, said: Said, before: Said, references: Vec<Reference>) -> Self {
+        Self {
+            url,
+            verdict: said.verdict,
+            detail: None,
+            status: said.status,
+            method: None,
+            state: None,
+            moved_to: None,
+            final_url: None,
+            redirects: Vec::new(),
+            attempts: 0,
+            latency: None,
+            address: None,
+            checked_at: None,
+            standing: said.standing,
+            reused: false,
+            before: Some(before),
+            references,
+        }
+    }
+
+    /// What summaries count. Not for what is reported [again](Self::again), whose redirects are not known.
+    pub(super) fn said(&self) -> Said {
+        Said {
+            verdict: self.verdict,
+            status: self.status,
+            standing: self.standing,
+            is_redirected: !self.redirects.is_empty(),
+            is_moved: self.moved_to.is_some(),
+        }
+    }
+
+    /// Whether the URL was reported before, and nothing but its verdict, status and standing is known.
+    pub(crate) fn is_late(&self) -> bool {
+        self.before.is_some() && self.attempts == 0 && self.detail.is_none()
+    }
+
     /// `1 line dropped`, if an answer was read leniently.
     pub(crate) fn lenient(&self) -> Option<&str> {
         Some(self.detail.as_deref()?.rsplit_once(LENIENT)?.1)

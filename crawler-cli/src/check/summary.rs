@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::record::{Checked, Standing};
+use super::record::{Checked, Said, Standing};
 use super::verdict::{Cause, Class};
 use crate::crawl::stats::Stats;
 
-/// The progress or the outcome of a check. Numbers of URLs count each spelling of a URL once, as `--json` prints them.
+/// The progress or the outcome of a check. Numbers of URLs count each URL once, however it is spelled and however often it
+/// is [reported](Checked::before).
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Whether the check continues one that was interrupted.
@@ -93,25 +94,47 @@ impl Summary {
     /// The largest number of hosts that are counted one by one.
     pub const MOST_HOSTS: usize = 10_000;
 
-    /// Counts a URL that is reported.
+    /// Counts what is reported.
     pub(super) fn add(&mut self, checked: &Checked) {
-        let class = checked.verdict.class();
-        self.urls += 1;
         self.references += checked.references.len() as u64;
-        self.classes[class as usize] += 1;
-        if let Some(cause) = checked.verdict.cause() {
-            *self.causes.entry(cause).or_default() += 1;
+        match &checked.before {
+            None => {
+                self.urls += 1;
+                self.reused += u64::from(checked.reused);
+                self.count_said(&checked.url, &checked.said(), |number| *number += 1);
+            }
+            // Who names a URL may change what is said about it: the last word counts.
+            Some(before) if before.verdict != checked.verdict => {
+                self.count_said(&checked.url, before, |number| {
+                    *number = number.saturating_sub(1);
+                });
+                self.count_said(&checked.url, &checked.said(), |number| *number += 1);
+            }
+            Some(_) => {}
         }
-        self.host_of(&checked.url).classes[class as usize] += 1;
-        match checked.standing {
-            Standing::Fails => self.failing += 1,
-            Standing::Warns => self.warned += 1,
-            Standing::FailsRecently(_) => self.failing_recently += 1,
+    }
+
+    /// Changes the numbers of URLs about which this is said.
+    fn count_said(&mut self, url: &str, said: &Said, change: fn(&mut u64)) {
+        let class = said.verdict.class();
+        change(&mut self.classes[class as usize]);
+        change(&mut self.host_of(url).classes[class as usize]);
+        if let Some(cause) = said.verdict.cause() {
+            change(self.causes.entry(cause).or_default());
+            self.causes.retain(|_, count| *count > 0);
+        }
+        match said.standing {
+            Standing::Fails => change(&mut self.failing),
+            Standing::Warns => change(&mut self.warned),
+            Standing::FailsRecently(_) => change(&mut self.failing_recently),
             Standing::Passes | Standing::Untrusted => {}
         }
-        self.redirected += u64::from(class == Class::Ok && !checked.redirects.is_empty());
-        self.moved += u64::from(checked.moved_to.is_some());
-        self.reused += u64::from(checked.reused);
+        if class == Class::Ok && said.is_redirected {
+            change(&mut self.redirected);
+        }
+        if said.is_moved {
+            change(&mut self.moved);
+        }
     }
 
     /// The tally of the host of a URL. What is not asked over the network is counted together.
@@ -171,5 +194,65 @@ impl Outcome {
             Self::Untrusted => 4,
             Self::Interrupted => 130,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::verdict::Verdict;
+    use crate::store::Answer;
+
+    const URL: &str = "http://h.example/";
+
+    fn first(verdict: Verdict, standing: Standing) -> Checked {
+        Checked {
+            standing,
+            moved_to: (verdict == Verdict::Ok).then(|| URL.to_owned()),
+            ..Answer::of(verdict).checked(URL.to_owned())
+        }
+    }
+
+    fn numbers(summary: &Summary) -> [u64; 5] {
+        let of_host = summary.hosts["http://h.example"].count(Class::Ok);
+        let ok = summary.count(Class::Ok);
+        [summary.urls, ok, of_host, summary.moved, summary.failing]
+    }
+
+    #[test]
+    fn a_url_is_counted_once() {
+        let checked = first(Verdict::Ok, Standing::Passes);
+        let said = checked.said();
+        let mut summary = Summary::default();
+        summary.add(&checked);
+        summary.add(&checked.further());
+        summary.add(&Checked::again(URL.to_owned(), said, said, Vec::new()));
+        assert_eq!(numbers(&summary), [1, 1, 1, 1, 0]);
+    }
+
+    #[test]
+    fn the_last_word_about_a_url_counts() {
+        let good = first(Verdict::Ok, Standing::Passes);
+        let bad = first(Verdict::Failed(Cause::Status404), Standing::Fails);
+        let mut summary = Summary::default();
+        summary.add(&good);
+        summary.add(&Checked::again(
+            URL.to_owned(),
+            bad.said(),
+            good.said(),
+            Vec::new(),
+        ));
+        assert_eq!(numbers(&summary), [1, 0, 0, 0, 1]);
+        assert_eq!(summary.causes, [(Cause::Status404, 1)].into());
+        summary.add(&Checked::again(
+            URL.to_owned(),
+            good.said(),
+            bad.said(),
+            Vec::new(),
+        ));
+        assert_eq!(
+            (numbers(&summary), summary.causes.len()),
+            ([1, 1, 1, 0, 0], 0)
+        );
     }
 }

@@ -71,6 +71,7 @@ impl Answer {
             checked_at: self.checked_at,
             standing: Standing::Passes,
             reused: false,
+            before: None,
             references: Vec::new(),
         }
     }

@@ -76,6 +76,8 @@ pub struct Added {
     pub queued: Vec<(HostId, u32)>,
     /// Links to URLs that are judged already in this run, or need not be asked.
     pub judged: Vec<JudgedLink>,
+    /// URLs that were completed and are queued again, because more is wanted from them by now than was met.
+    pub again: Vec<UrlId>,
 }
 
 /// A link to a URL that is judged already.
@@ -87,4 +89,6 @@ pub struct JudgedLink {
     pub id: UrlId,
     /// The spelling.
     pub link: LinkId,
+    /// Whether what is known answers this link. If not, the URL is queued again.
+    pub is_met: bool,
 }

@@ -160,9 +160,6 @@ pub trait Store: Send {
     /// The store cannot be read.
     fn record(&mut self, link: LinkId) -> Result<Option<Record>, StoreError>;
 
-    /// Whether the links of a URL in a queue are wanted: further links may come from such URLs.
-    fn has_pages_left(&self) -> bool;
-
     /// Counts the URLs of the run.
     ///
     /// # Errors

@@ -7,8 +7,8 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use crate::common::{Answer, Script, crawler, gzip, lines, response, stderr};
@@ -18,11 +18,12 @@ use crawler_cli::check::sources::{Input, List};
 use crawler_cli::check::{
     Cause, Checked, Checker, Class, Event, Outcome, Standing, Summary, Verdict,
 };
+use serde_json::json;
 use tempfile::TempDir;
 
 /// What a check reported.
 struct Report {
-    /// In the order in which they came.
+    /// In the order in which they came. Places that were found later are with the others.
     checked: Vec<Checked>,
     guards: Vec<(Guard, bool)>,
     summary: Summary,
@@ -54,7 +55,7 @@ fn run(checker: Checker) -> Report {
     let (mut checked, mut guards) = (Vec::new(), Vec::new());
     let summary = checker.run(|event| {
         match event {
-            Event::Checked(it) => checked.push(it.clone()),
+            Event::Checked(it) => add(&mut checked, it),
             Event::Guard(change) => guards.push((change.guard, change.is_on)),
             Event::StateFailed(error) => panic!("{error}"),
             Event::NetworkFailed(error) => panic!("{error}"),
@@ -66,6 +67,17 @@ fn run(checker: Checker) -> Report {
         checked,
         guards,
         summary,
+    }
+}
+
+/// Adds what was reported.
+fn add(checked: &mut Vec<Checked>, reported: &Checked) {
+    match checked.iter_mut().find(|it| it.url == reported.url) {
+        Some(known) => {
+            assert!(reported.before.is_some(), "{} came twice", known.url);
+            known.references.extend(reported.references.clone());
+        }
+        None => checked.push(reported.clone()),
     }
 }
 
@@ -457,7 +469,15 @@ fn headers_for_no_host_are_wrong_usage() {
 fn a_pipe_is_checked_while_it_is_written() {
     let server = Script::start(ok);
     let url = server.url("/good");
-    let mut command = crawler(&["check", "--robots=off", "--json", "--urls", "-"]);
+    let args = [
+        "check",
+        "--robots=off",
+        "--json",
+        "--summary=json",
+        "--urls",
+        "-",
+    ];
+    let mut command = crawler(&args);
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -470,20 +490,132 @@ fn a_pipe_is_checked_while_it_is_written() {
         let line = lines.next().expect("a line").expect("UTF-8");
         serde_json::from_str::<serde_json::Value>(&line).expect("JSON")
     };
-    for line in 1..=2 {
-        writeln!(input, "{url}").expect("written");
-        let record = next();
-        assert_eq!(
-            (&record["url"], &record["class"]),
-            (&url.as_str().into(), &"ok".into())
-        );
-        let places = record["refs"].as_array().expect("places");
-        assert_eq!(places.len(), 1);
-        assert_eq!(places[0]["line"], line);
+    writeln!(input, "{url}").expect("written");
+    let record = next();
+    assert_eq!(
+        (&record["url"], &record["method"]),
+        (&json!(url), &json!("HEAD"))
+    );
+    assert_eq!(
+        (&record["again"], &record["refs"][0]["line"]),
+        (&json!(null), &json!(1))
+    );
+    writeln!(input, "{url}\n{url}#part").expect("written");
+    for (line, url) in [(2, url.clone()), (3, format!("{url}#part"))] {
+        let place = json!({"source": "-", "line": line, "column": 1, "text": ""});
+        let expected =
+            json!({"url": url, "again": true, "class": "ok", "status": 200, "refs": [place]});
+        assert_eq!(next(), expected);
     }
     drop(input);
+    let summary = &next()["summary"];
+    let counts = ["urls", "references", "exit_status"].map(|name| summary[name].as_u64());
+    assert_eq!(counts, [1, 3, 0].map(Some));
     assert!(child.wait().expect("ends").success());
     assert_eq!(server.requests().len(), 1);
+}
+
+/// What is judged is printed while other pages are still unread.
+#[test]
+fn a_recursion_prints_what_it_has_judged() {
+    let (go_on, may_go_on) = mpsc::channel();
+    let may_go_on = Mutex::new(may_go_on);
+    let server = Script::start(move |request: &str| match request.split_once(' ') {
+        Some((_, "/")) => html("<a href=\"slow\"> <a href=\"fast\">"),
+        Some((_, "/slow")) => {
+            let may_go_on = may_go_on.lock().expect("one thread");
+            may_go_on
+                .recv_timeout(Duration::from_secs(60))
+                .expect("the first lines were read");
+            html("<a href=\"fast\">")
+        }
+        _ => ok(request),
+    });
+    let start = server.url("/");
+    let args = [
+        "check",
+        &start,
+        "--recursive",
+        "--robots=off",
+        "--head=never",
+        "--json",
+        "--summary=json",
+    ];
+    let mut child = crawler(&args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut next = || {
+        let line = lines.next().expect("a line").expect("UTF-8");
+        serde_json::from_str::<serde_json::Value>(&line).expect("JSON")
+    };
+    assert_eq!(next()["url"], start);
+    let fast = next();
+    assert_eq!(fast["url"], server.url("/fast"));
+    assert_eq!(fast["refs"][0]["source"], start);
+    go_on.send(()).expect("the server waits");
+    let rest = [next(), next()];
+    let of = |path| rest.iter().find(|line| line["url"] == server.url(path));
+    assert_eq!(of("/slow").expect("a line")["again"], json!(null));
+    let late = of("/fast").expect("a line");
+    assert_eq!(
+        (&late["again"], &late["refs"][0]["source"]),
+        (&json!(true), &json!(server.url("/slow")))
+    );
+    let summary = &next()["summary"];
+    let counts = ["urls", "references"].map(|name| summary[name].as_u64());
+    assert_eq!(counts, [3, 4].map(Some));
+    assert!(child.wait().expect("ends").success());
+}
+
+/// What robots.txt forbids is asked once the user names it, and the answer counts.
+#[test]
+fn a_url_that_the_user_names_later_is_asked_anew() {
+    let server = Script::start(|request: &str| match request.split_once(' ') {
+        Some((_, "/robots.txt")) => response(200, "", "User-agent: *\nDisallow: /hidden"),
+        Some((_, "/")) => html("<a href=\"hidden\">"),
+        _ => ok(request),
+    });
+    let folder = Folder::new();
+    for is_kept in [false, true] {
+        let hidden = server.url("/hidden");
+        let pipe = folder.path(if is_kept { "kept" } else { "pipe" });
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_bits_truncate(0o600),
+            0,
+        )
+        .expect("a pipe");
+        let mut checker = checker().input(input(&server.url("/")));
+        checker.settings.host.robots = true;
+        checker.keeping.state = is_kept.then(|| folder.path("state"));
+        let checker = checker.input(Input::List(List::File(pipe.clone())));
+        let mut lines = Vec::new();
+        let summary = checker.run(|event| {
+            if let Event::Checked(checked) = event
+                && checked.url == hidden
+            {
+                if checked.before.is_none() {
+                    std::fs::write(&pipe, &hidden).expect("written");
+                }
+                let source = checked.references[0].source.to_string();
+                lines.push((checked.verdict, source, checked.before.is_some()));
+            }
+            ControlFlow::Continue(())
+        });
+        let robots = Verdict::Failed(Cause::Robots);
+        let expected = [
+            (robots, server.url("/"), false),
+            (Verdict::Ok, pipe.to_string_lossy().into_owned(), true),
+        ];
+        assert_eq!(lines, expected);
+        let counts = (summary.urls, summary.count(Class::Ok), summary.references);
+        assert_eq!((counts, summary.causes.len()), ((2, 2, 3), 0));
+    }
 }
 
 /// What was reported before `kill -9` is not asked again, but reported.

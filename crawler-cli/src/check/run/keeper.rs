@@ -1,10 +1,10 @@
 //! The thread that owns the store: adds what the sources say, hands out URLs to ask, stores answers in groups, and reads
-//! back what is to be reported.
+//! back what is to be reported: a URL when it is judged, and places that are found later when they are found.
 //!
 //! The thread that asks never waits for the disk. Its commands are as many as its tasks; what comes back is bounded, so
 //! that a slow reader of the results slows down everything.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -14,11 +14,11 @@ use jiff::Timestamp;
 
 use super::feeder::Fed;
 use super::judge::Judge;
-use crate::check::record::Checked;
+use crate::check::record::{Checked, Reference, Said};
 use crate::check::sources::Problem;
 use crate::store::{
     Added, Completed, EntryId, Host, HostFacts, HostId, Link, LinkId, Queued, Record, Selection,
-    Store, StoreError,
+    Store, StoreError, UrlId,
 };
 
 /// The thread, as others see it. When dropped, what was answered is stored.
@@ -84,12 +84,6 @@ pub(super) struct Settings {
     /// What is checked: an interrupted run is continued only if the text is the same.
     pub(super) identity: String,
     pub(super) judge: Judge,
-    /// Whether the sources have pages, so that places come from answers, too.
-    pub(super) has_pages: bool,
-    /// Whether answers are read again after they were reported: by another run, or for further links to their pages.
-    pub(super) needs_answers: bool,
-    /// Whether URLs are reported as soon as they are judged, although further places may come.
-    pub(super) at_once: bool,
 }
 
 impl Keeper {
@@ -107,10 +101,13 @@ impl Keeper {
                 settings,
                 sources,
                 replies,
+                has_sources: true,
                 waiting: Vec::new(),
                 oldest: None,
                 left: 0,
-                phase: Phase::Open,
+                reported: Reported::default(),
+                unsettled: HashSet::new(),
+                later: HashMap::new(),
             };
             if let Err(Stop::Failed(error)) = thread.run(&of_commands) {
                 // If nobody listens any more, the run was stopped.
@@ -161,26 +158,49 @@ struct KeeperThread<S> {
     /// `never` when they have ended.
     sources: Receiver<Fed>,
     replies: Sender<Reply>,
+    has_sources: bool,
     /// Answers that are not stored yet.
     waiting: Vec<Completed>,
     /// When the first of them came.
     oldest: Option<Instant>,
     /// Entries in all queues.
     left: u64,
-    phase: Phase,
+    reported: Reported,
+    /// URLs that were answered, and are asked once more before they are reported.
+    unsettled: HashSet<UrlId>,
+    /// Places of URLs that were reported and are asked again, because these places want more. At most [`MOST_LATER`]
+    /// URLs.
+    later: HashMap<UrlId, Vec<Place>>,
 }
 
-/// How far the reporting is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Phase {
-    /// Further places may come from sources.
-    Open,
-    /// Further places may come from pages.
-    Pages,
-    /// No further place can come. What was judged before is being reported: links up to this one were.
-    Backlog(LinkId),
-    /// What is judged is reported at once.
-    Closed,
+/// A place, and how it spells its URL.
+type Place = (LinkId, Reference);
+
+/// The URLs that were reported. The numbers of URLs are dense: a bit for each.
+#[derive(Debug, Default)]
+struct Reported(Vec<u64>);
+
+impl Reported {
+    fn has(&self, id: UrlId) -> bool {
+        let (word, bit) = Self::place(id);
+        self.0.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    /// Returns whether the URL is new.
+    fn insert(&mut self, id: UrlId) -> bool {
+        let (word, bit) = Self::place(id);
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        let is_new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        is_new
+    }
+
+    fn place(id: UrlId) -> (usize, u64) {
+        let number = usize::try_from(id.0).unwrap_or(0);
+        (number / 64, 1 << (number % 64))
+    }
 }
 
 /// Why the thread ends.
@@ -214,12 +234,9 @@ impl<S: Store> KeeperThread<S> {
                 }
                 Err(_) => {}
             }
-            if self.is_due() {
-                self.flush()?;
-            } else if let Phase::Backlog(after) = self.phase {
-                self.report_backlog(after)?;
-            } else {
-                self.wait(commands)?;
+            match self.is_due() {
+                true => self.flush()?,
+                false => self.wait(commands)?,
             }
         }
         self.reply(Reply::Done)?;
@@ -246,7 +263,10 @@ impl<S: Store> KeeperThread<S> {
             })?;
             self.reply(Reply::Hosts(hosts))?;
         }
-        Ok(())
+        match run.is_resumed {
+            true => self.report_resumed(),
+            false => Ok(()),
+        }
     }
 
     /// Waits for a command, for a source, or until answers have to be stored.
@@ -263,7 +283,11 @@ impl<S: Store> KeeperThread<S> {
             },
             recv(self.sources) -> fed => match fed {
                 Ok(fed) => self.add(fed),
-                Err(_) => self.end_sources(),
+                Err(_) => {
+                    self.sources = never();
+                    self.has_sources = false;
+                    Ok(())
+                }
             },
             default(time) => Ok(()),
         }
@@ -303,9 +327,8 @@ impl<S: Store> KeeperThread<S> {
         if !fed.links.is_empty() {
             let added = self.store.add(&fed.links)?;
             self.announce(&added)?;
-            if self.settings.at_once {
-                self.report_late(&added, &fed.links)?;
-            }
+            let links: Vec<&Link> = fed.links.iter().collect();
+            self.report(&[], &added, &links)?;
         }
         if fed.problems.is_empty() && fed.unsupported == 0 && fed.excluded == 0 {
             return Ok(());
@@ -332,15 +355,9 @@ impl<S: Store> KeeperThread<S> {
         Ok(())
     }
 
-    fn end_sources(&mut self) -> Outcome {
-        self.sources = never();
-        self.phase = Phase::Pages;
-        self.flush()
-    }
-
     /// Whether the run is over.
     fn is_done(&self) -> bool {
-        self.phase == Phase::Closed && self.left == 0 && self.waiting.is_empty()
+        !self.has_sources && self.left == 0 && self.waiting.is_empty()
     }
 }
 
@@ -359,111 +376,149 @@ impl<S: Store> KeeperThread<S> {
     fn flush(&mut self) -> Outcome {
         self.oldest = None;
         let completed = std::mem::take(&mut self.waiting);
-        if self.phase == Phase::Closed && !self.settings.needs_answers {
-            self.left = self.left.saturating_sub(completed.len() as u64);
-            return self.report_unstored(completed);
-        }
-        if !completed.is_empty() {
-            let added = self.store.complete(&completed)?;
-            self.left = self.left.saturating_sub(completed.len() as u64);
-            self.announce(&added)?;
-            self.report(&completed, &added)?;
-        }
-        if self.phase == Phase::Pages && !self.pages_are_left() {
-            self.phase = match self.settings.at_once {
-                true => Phase::Closed,
-                false => Phase::Backlog(LinkId::START),
-            };
-        }
-        Ok(())
-    }
-
-    fn pages_are_left(&self) -> bool {
-        self.settings.has_pages && self.left > 0 && self.store.has_pages_left()
-    }
-
-    fn report(&mut self, completed: &[Completed], added: &Added) -> Outcome {
-        let is_reported = |link: LinkId| match self.phase {
-            Phase::Open | Phase::Pages => self.settings.at_once,
-            Phase::Backlog(after) => link <= after,
-            Phase::Closed => true,
-        };
-        if self.settings.at_once || !matches!(self.phase, Phase::Open | Phase::Pages) {
-            let ids: Vec<_> = completed.iter().map(|completed| completed.id).collect();
-            let mut found = Found::new(&self.settings.judge, &self.replies);
-            self.store
-                .records_of(&ids, &mut |record| match is_reported(record.link) {
-                    true => found.add(record),
-                    false => ControlFlow::Continue(()),
-                })?;
-            found.end()?;
-        }
-        if self.settings.at_once {
-            let links: Vec<Link> = completed
-                .iter()
-                .flat_map(|completed| &completed.links)
-                .cloned()
-                .collect();
-            self.report_late(added, &links)?;
-        }
-        Ok(())
-    }
-
-    /// Reports answers that are not stored, because nobody will read them again.
-    fn report_unstored(&mut self, completed: Vec<Completed>) -> Outcome {
-        let ids: Vec<_> = completed.iter().map(|completed| completed.id).collect();
-        let answers = completed.into_iter();
-        let answers = answers.filter_map(|completed| Some((completed.id, completed.judged?.0)));
-        let answers: HashMap<_, _> = answers.collect();
-        let mut found = Found::new(&self.settings.judge, &self.replies);
-        self.store.records_of(&ids, &mut |mut record| {
-            record.answer = answers.get(&record.id).cloned();
-            found.add(record)
-        })?;
-        found.end()
-    }
-
-    /// Reports new places that refer to URLs which were reported before.
-    fn report_late(&mut self, added: &Added, links: &[Link]) -> Outcome {
-        if added.judged.is_empty() {
+        if completed.is_empty() {
             return Ok(());
         }
-        let mut found = Found::new(&self.settings.judge, &self.replies);
-        for judged in &added.judged {
-            let Some(link) = links.get(judged.index) else {
-                continue;
-            };
-            if let Some(mut record) = self.store.record(judged.link)? {
-                record.references = vec![link.reference.clone()];
-                if found.add(record).is_break() {
-                    break;
-                }
+        let mut ids: Vec<UrlId> = completed.iter().map(|completed| completed.id).collect();
+        let again = ids.iter().copied().filter(|&id| self.reported.has(id));
+        let before = self.said(&again.collect::<Vec<_>>())?;
+        let added = self.store.complete(&completed)?;
+        self.left = self.left.saturating_sub(completed.len() as u64);
+        self.announce(&added)?;
+        // The answer to a URL that is asked once more is not the last word.
+        self.unsettled.extend(&added.again);
+        ids.retain(|id| !added.again.contains(id));
+        for id in &ids {
+            self.unsettled.remove(id);
+            if let Some(before) = before.get(id) {
+                self.report_again(*id, before)?;
             }
         }
+        let links: Vec<&Link> = completed.iter().flat_map(|it| &it.links).collect();
+        self.report(&ids, &added, &links)
+    }
+
+    /// Reports these URLs, unless they were, and what was added: URLs that were judged without being asked, and places of
+    /// URLs that were reported before.
+    fn report(&mut self, ids: &[UrlId], added: &Added, links: &[&Link]) -> Outcome {
+        let judged = added.judged.iter();
+        let judged = judged.filter_map(|judged| Some((judged, *links.get(judged.index)?)));
+        let (mut new, mut late) = (Vec::new(), BTreeMap::<LinkId, Vec<Reference>>::new());
+        for &id in ids {
+            if self.reported.insert(id) {
+                new.push(id);
+            }
+        }
+        // The records of new URLs have all of their places.
+        let mut whole: HashSet<UrlId> = new.iter().copied().collect();
+        for (judged, link) in judged {
+            let id = judged.id;
+            let reference = || link.reference.clone();
+            if self.reported.has(id) && !whole.contains(&id) {
+                match judged.is_met || !self.has_room_for_later(id) {
+                    true => late.entry(judged.link).or_default().push(reference()),
+                    false => {
+                        let later = self.later.entry(id).or_default();
+                        later.push((judged.link, reference()));
+                    }
+                }
+            } else if judged.is_met && !self.unsettled.contains(&id) && self.reported.insert(id) {
+                whole.insert(id);
+                new.push(id);
+            }
+        }
+        self.report_new(&new)?;
+        self.report_late(late)
+    }
+
+    /// Whether the place of a URL that is asked again can wait for the answer. If not, it is reported with the last one.
+    fn has_room_for_later(&self, id: UrlId) -> bool {
+        self.later.len() < MOST_LATER || self.later.contains_key(&id)
+    }
+
+    /// What is said about URLs.
+    fn said(&mut self, ids: &[UrlId]) -> Outcome<HashMap<UrlId, Said>> {
+        let mut said = HashMap::new();
+        let judge = &self.settings.judge;
+        self.store.records_of(ids, &mut |record| {
+            let id = record.id;
+            if let Some(checked) = judge.checked(record) {
+                said.entry(id).or_insert_with(|| checked.said());
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(said)
+    }
+
+    /// Reports URLs for the first time, each in all of its spellings.
+    fn report_new(&mut self, ids: &[UrlId]) -> Outcome {
+        let mut found = Found::new(&self.settings.judge, &self.replies);
+        self.store
+            .records_of(ids, &mut |record| found.add(record))?;
         found.end()
     }
 
-    /// Reports some of what was judged before the last place was known.
-    fn report_backlog(&mut self, after: LinkId) -> Outcome {
-        let mut last = None;
-        let mut count = 0;
-        let mut found = Found::new(&self.settings.judge, &self.replies);
-        self.store
-            .records(after, Selection::Judged, &mut |record| {
-                last = Some(record.link);
-                count += 1;
-                found.add(record)?;
-                match count < AT_ONCE {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
-                }
-            })?;
-        found.end()?;
-        self.phase = match last {
-            Some(last) if count == AT_ONCE => Phase::Backlog(last),
-            _ => Phase::Closed,
+    /// Reports the places that waited for a further answer to a URL.
+    fn report_again(&mut self, id: UrlId, before: &Said) -> Outcome {
+        let Some(&now) = self.said(&[id])?.get(&id) else {
+            return Ok(());
         };
-        Ok(())
+        let mut late = BTreeMap::<LinkId, Vec<Reference>>::new();
+        for (link, reference) in self.later.remove(&id).unwrap_or_default() {
+            late.entry(link).or_default().push(reference);
+        }
+        if late.is_empty() && now.verdict == before.verdict {
+            return Ok(());
+        }
+        let (mut found, mut first) = (Vec::new(), None);
+        self.store.records_of(&[id], &mut |record| {
+            match late.remove(&record.link) {
+                Some(references) => found.push((record.spelling, references)),
+                None => _ = first.get_or_insert(record.spelling),
+            }
+            ControlFlow::Continue(())
+        })?;
+        if found.is_empty() {
+            found.extend(first.map(|spelling| (spelling, Vec::new())));
+        }
+        // Summaries count the change once.
+        let mut before = *before;
+        let found = found.into_iter().map(|(spelling, references)| {
+            let before = std::mem::replace(&mut before, now);
+            Checked::again(spelling, now, before, references)
+        });
+        self.reply(Reply::Judged(found.collect()))
+    }
+
+    /// Reports new places of URLs that were reported before, by spelling.
+    fn report_late(&mut self, late: BTreeMap<LinkId, Vec<Reference>>) -> Outcome {
+        let mut judged = Vec::new();
+        for (link, references) in late {
+            let record = self.store.record(link)?;
+            if let Some(checked) = record.and_then(|record| self.settings.judge.checked(record)) {
+                let said = checked.said();
+                judged.push(Checked::again(checked.url, said, said, references));
+            }
+        }
+        match judged.is_empty() {
+            true => Ok(()),
+            false => self.reply(Reply::Judged(judged)),
+        }
+    }
+
+    /// Reports what an interrupted run had judged, and where its pages refer to it.
+    fn report_resumed(&mut self) -> Outcome {
+        let mut found = Found::new(&self.settings.judge, &self.replies);
+        let reported = &mut self.reported;
+        self.store.records(
+            LinkId::START,
+            Selection::Judged,
+            &mut |record| match reported.insert(record.id) {
+                true => found.add(record),
+                false => found.add_spelling(record),
+            },
+        )?;
+        found.end()
     }
 }
 
@@ -472,6 +527,8 @@ struct Found<'a> {
     judge: &'a Judge,
     replies: &'a Sender<Reply>,
     found: Vec<Checked>,
+    /// The last URL: its other spellings follow.
+    last: Option<UrlId>,
     is_stopped: bool,
 }
 
@@ -481,12 +538,28 @@ impl<'a> Found<'a> {
             judge,
             replies,
             found: Vec::new(),
+            last: None,
             is_stopped: false,
         }
     }
 
+    /// Adds a URL, or another spelling of the last one.
     fn add(&mut self, record: Record) -> ControlFlow<()> {
-        self.found.extend(self.judge.checked(record));
+        if self.last.replace(record.id) == Some(record.id) {
+            return self.add_spelling(record);
+        }
+        let checked = self.judge.checked(record);
+        self.push(checked)
+    }
+
+    /// Adds another spelling of a URL that is reported already.
+    fn add_spelling(&mut self, record: Record) -> ControlFlow<()> {
+        let checked = self.judge.checked(record).map(Checked::further);
+        self.push(checked)
+    }
+
+    fn push(&mut self, checked: Option<Checked>) -> ControlFlow<()> {
+        self.found.extend(checked);
         if self.found.len() >= AT_ONCE {
             self.send();
         }
@@ -515,6 +588,9 @@ impl<'a> Found<'a> {
 /// The largest number of answers in one transaction, and of records in one reply.
 const GROUP: usize = 512;
 const AT_ONCE: usize = 256;
+
+/// The largest number of URLs whose places wait for a further answer.
+const MOST_LATER: usize = 10_000;
 
 /// The longest time that an answer waits for its transaction.
 const GROUP_TIME: Duration = Duration::from_millis(50);

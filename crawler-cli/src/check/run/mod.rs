@@ -18,7 +18,7 @@ use super::event::Event;
 use super::guard::{self, Guard};
 use super::host::{Host, Policy, Shared};
 use super::life::{Held, Rules};
-use super::sources::{self, Input, List, SourceOptions};
+use super::sources::{self, Input, SourceOptions};
 use super::summary::Summary;
 use super::task::{self, Hop, Task};
 use super::verdict::{Cause, Verdict};
@@ -114,18 +114,12 @@ fn keeper(plan: &Plan) -> Result<Keeper, StoreError> {
         Some(path) => Sqlite::open(path)?,
         None => Sqlite::temporary()?,
     };
-    let is_page = |input: &Input| matches!(input, Input::Page { .. });
-    let is_pipe = |input: &Input| matches!(input, Input::List(List::Stdin));
-    let has_pages = plan.inputs.iter().any(is_page);
     let settings = keeper::Settings {
         identity: identity(plan),
         judge: Judge {
             tolerance: plan.tolerance.clone(),
             rules: plan.keeping.state.as_ref().map(|_| rules(plan)),
         },
-        has_pages,
-        needs_answers: plan.keeping.state.is_some() || has_pages,
-        at_once: plan.inputs.iter().any(is_pipe),
     };
     let batches = sources::start(plan.inputs.clone(), plan.sources.clone());
     let fed = feeder::feed(batches);

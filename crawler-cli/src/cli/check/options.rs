@@ -142,14 +142,19 @@ pub(crate) struct Options {
     pub(super) fail_after: Option<Duration>,
     /// One JSON object for each URL
     ///
-    /// Print one JSON object for each URL, in a line of its own, as soon as the URL is judged. Fields that are not
-    /// known are absent: url (as written, or resolved against its base); class (ok, neg, net, unk, soft, void); cause
-    /// (why it is not ok, such as status_404, tls_expired, blocked); reason (the same in words, or where it has moved
-    /// to); status, method (of the last answer); lenient (how many header lines were dropped, because they were wrong
-    /// and harmless); state (with --state); moved_to (if all redirects were permanent); final_url; redirects (each with
-    /// status and url); attempts; latency_ms; address; checked_at (RFC 3339); refs (the places that refer to it, each
-    /// with source, line, column, written (a link to a file as it stands there) and text; lines and columns count from
-    /// 1, columns in Unicode code points).
+    /// Print one JSON object for each URL, in a line of its own, as soon as the URL is judged and no guard can make it
+    /// void. Fields that are not known are absent: url (as written, or resolved against its base); again (true: the URL
+    /// has a line already, see below); class (ok, neg, net, unk, soft, void); cause (why it is not ok, such as
+    /// status_404, tls_expired, blocked); reason (the same in words, or where it has moved to); status, method (of the
+    /// last answer); lenient (how many header lines were dropped, because they were wrong and harmless); state (with
+    /// --state); moved_to (if all redirects were permanent); final_url; redirects (each with status and url); attempts;
+    /// latency_ms; address; checked_at (RFC 3339); refs (the places that refer to it, each with source, line, column,
+    /// written (a link to a file as it stands there) and text; lines and columns count from 1, columns in Unicode code
+    /// points).
+    ///
+    /// Places that are found after the line of their URL are another line, with url, again, class, cause, status and
+    /// these refs. Another spelling of a URL (a fragment, capitals in the name of the host) is another line with again,
+    /// too. Summaries count such a URL once.
     #[arg(long)]
     pub(super) json: bool,
     /// Write a report; may be repeated; - is standard output
@@ -162,7 +167,8 @@ pub(crate) struct Options {
     /// needs no other file. junit: test results for Jenkins and GitLab.
     ///
     /// Reports for persons name a limited number of places (text 20,000 of each kind, html 2,000 of each kind) and
-    /// count the rest; --json and junit have everything.
+    /// count the rest; --json and junit have everything. In junit, places that are found after their URL was judged are
+    /// further cases if the URL is not good.
     #[arg(long, num_args = 2, value_names = ["KIND", "FILE"])]
     pub(super) report: Vec<OsString>,
     /// At the end: text, json, json:FILE or none

@@ -1,10 +1,10 @@
 //! What a person should look at, kept until the end of the check: reports for persons are grouped by source, and a source
 //! comes back at any time. The amount is bounded; what is beyond the bound is only counted.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use url::Url;
+use url::{Position, Url};
 
 use crate::check::host::GIVEN_UP;
 use crate::check::reason::{is_of_host_given_up, reason};
@@ -128,13 +128,33 @@ pub(super) struct Places {
     urls: u64,
 }
 
+/// What was found about a URL, for places that are found later: the same is said about these.
+#[derive(Clone, Debug)]
+struct Finding {
+    part: Part,
+    reason: Arc<str>,
+    is_given_up: bool,
+}
+
+impl Finding {
+    fn of(judged: &Judged<'_>) -> Option<Self> {
+        Some(Self {
+            part: judged.part?,
+            reason: judged.reason.as_str().into(),
+            is_given_up: is_of_host_given_up(judged.checked),
+        })
+    }
+}
+
 impl Places {
-    fn add(&mut self, checked: &Checked, reason: &str) {
-        self.urls += 1;
-        if is_of_host_given_up(checked) && self.add_given_up(checked, reason) {
+    fn add(&mut self, checked: &Checked, finding: Finding) {
+        let is_first = checked.before.is_none();
+        self.urls += u64::from(is_first);
+        let reason = finding.reason;
+        if finding.is_given_up && self.add_given_up(checked, &reason) {
             return;
         }
-        let (url, reason): (Arc<str>, Arc<str>) = (checked.url.as_str().into(), reason.into());
+        let url: Arc<str> = checked.url.as_str().into();
         self.bytes += url.len() + reason.len();
         for reference in &checked.references {
             self.push(Place {
@@ -145,7 +165,7 @@ impl Places {
                 reason: Arc::clone(&reason),
             });
         }
-        if checked.references.is_empty() {
+        if checked.references.is_empty() && is_first {
             self.push(Place {
                 source: "".into(),
                 line: None,
@@ -167,8 +187,9 @@ impl Places {
             self.bytes += key.0.len() + key.1.len();
         }
         let given_up = self.given_up.entry(key).or_default();
-        given_up.urls += 1;
-        given_up.places += checked.references.len().max(1) as u64;
+        let is_first = checked.before.is_none();
+        given_up.urls += u64::from(is_first);
+        given_up.places += checked.references.len().max(usize::from(is_first)) as u64;
         true
     }
 
@@ -247,15 +268,39 @@ impl Places {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Findings {
     parts: [Places; Part::ALL.len()],
+    /// By URL, without a fragment: what was found.
+    found: HashMap<Box<str>, Finding>,
+    /// The texts of `found`, in bytes.
+    found_bytes: usize,
     problems: Vec<String>,
     more_problems: u64,
 }
 
 impl Findings {
     pub(super) fn add(&mut self, judged: &Judged<'_>) {
-        if let Some(part) = judged.part {
-            self.parts[part as usize].add(judged.checked, &judged.reason);
+        let checked = judged.checked;
+        let finding = match checked.is_late() {
+            true => self.found_before(checked).or_else(|| Finding::of(judged)),
+            false => Finding::of(judged),
+        };
+        let Some(finding) = finding else {
+            return;
+        };
+        if !checked.is_late() && self.found_bytes < MOST_BYTES {
+            let url = identity(&checked.url);
+            self.found_bytes += url.len() + finding.reason.len();
+            self.found.insert(url, finding.clone());
         }
+        self.parts[finding.part as usize].add(checked, finding);
+    }
+
+    /// What was found about a URL when it was reported, if the same is said about it now.
+    fn found_before(&self, checked: &Checked) -> Option<Finding> {
+        let is_same = checked
+            .before
+            .is_some_and(|it| it.verdict == checked.verdict);
+        let finding = is_same.then(|| self.found.get(&identity(&checked.url)))?;
+        finding.cloned()
     }
 
     pub(super) fn add_problem(&mut self, text: &str) {
@@ -281,6 +326,14 @@ impl Findings {
     /// The problems with sources, and the number of further ones.
     pub(super) fn problems(&self) -> (&[String], u64) {
         (&self.problems, self.more_problems)
+    }
+}
+
+/// What all spellings of a URL have in common. A file is known by its spelling alone.
+fn identity(url: &str) -> Box<str> {
+    match Url::parse(url) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => url[..Position::AfterQuery].into(),
+        _ => url.into(),
     }
 }
 
@@ -312,7 +365,7 @@ pub(super) fn source_name(source: &str) -> &str {
 /// The largest number of places of one part that are kept.
 const MOST_PLACES: usize = 20_000;
 
-/// The largest size of the texts of one part that are kept.
+/// The largest size of the texts of one part that are kept, and of what is kept for places that are found later.
 const MOST_BYTES: usize = 4 << 20;
 
 /// The largest number of problems with sources that are kept.

@@ -1,5 +1,6 @@
 //! `--report junit`: test results in the XML that Jenkins and GitLab read. A test case is a URL in one source. Good URLs
-//! pass; URLs that could not be judged, and those that are broken but do not count, are skipped.
+//! pass; URLs that could not be judged, and those that are broken but do not count, are skipped. Places that are found
+//! after their URL was reported are a case of their own, unless the URL is good.
 //!
 //! The numbers of cases stand before the cases, so the cases wait in a temporary file.
 
@@ -43,7 +44,12 @@ impl Junit {
     }
 
     pub(super) fn add(&mut self, judged: &Judged<'_>) {
-        let references = &judged.checked.references;
+        let checked = judged.checked;
+        let references = &checked.references;
+        // A good URL is counted already.
+        if checked.before.is_some() && checked.standing == Standing::Passes {
+            return;
+        }
         if references.is_empty() {
             self.case(judged, "", &[]);
         }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::check::reason::reason;
 use crate::check::sources::{Problem, ProblemKind};
-use crate::check::{Cause, Class, Ending, HostTally, Reference, Standing, Verdict};
+use crate::check::{Cause, Class, Ending, HostTally, Reference, Said, Standing, Verdict};
 use crate::crawl::redirect::Redirect;
 
 /// A URL that was asked once, with no place that refers to it.
@@ -38,6 +38,7 @@ fn checked(url: &str, verdict: Verdict) -> Checked {
         checked_at: None,
         standing,
         reused: false,
+        before: None,
         references: Vec::new(),
     }
 }
@@ -367,6 +368,57 @@ fn lists_for_persons_are_bounded() {
     assert_eq!(text.matches("404 Not Found").count(), 20_000);
     let page = html::page("t", &findings, &Summary::default(), "now");
     assert!(page.contains("And at 28,000 more places."));
+}
+
+/// Places that were found after a URL was reported, about which nothing but the verdict is known.
+fn later(first: &Checked, url: &str, line: u32) -> Checked {
+    let said = Said {
+        verdict: first.verdict,
+        status: first.status,
+        standing: first.standing,
+        is_redirected: !first.redirects.is_empty(),
+        is_moved: first.moved_to.is_some(),
+    };
+    let known = checked(url, first.verdict);
+    Checked {
+        status: first.status,
+        standing: first.standing,
+        before: Some(said),
+        attempts: 0,
+        ..at(known, &[place("later.md", line, 1, "")])
+    }
+}
+
+#[test]
+fn places_that_are_found_later_are_listed_with_their_urls() {
+    let samples = samples();
+    let (expired, moved) = (&samples[1], &samples[3]);
+    let mut all = samples.clone();
+    all.push(later(expired, "https://old.example/#part", 1));
+    all.push(later(moved, &moved.url, 2));
+    all.push(later(&samples[6], "https://fine.example/", 3));
+    let text = written(Kind::Text, &all);
+    for part in [
+        "Broken: 3 URLs at 6 places\n",
+        "Redirected: 1 URL at 2 places\n",
+        "  1:1  https://old.example/#part – certificate expired 3 days ago\n",
+        "  2:1  http://m.example/ – moved permanently to https://m.example/\n",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert!(!text.contains("fine.example"), "{text}");
+    let page = written(Kind::Html, &all);
+    assert!(page.contains("<h2>Broken: 3 URLs</h2><p>At 6 places, by source.</p>"));
+    let junit = written(Kind::Junit, &all);
+    assert!(junit.contains("tests=\"11\" failures=\"6\""), "{junit}");
+    assert!(junit.contains("name=\"https://old.example/#part\" classname=\"later.md\""));
+}
+
+#[test]
+fn a_line_about_later_places_says_so() {
+    let line = json_line(&later(&samples()[0], "https://h.example/gone", 4));
+    let expected = r#"{"url":"https://h.example/gone","again":true,"class":"neg","cause":"status_404","status":404,"refs":[{"source":"later.md","line":4,"column":1,"text":""}]}"#;
+    assert_eq!(line.trim_end(), expected);
 }
 
 #[test]

@@ -14,16 +14,7 @@ use super::rejects::Rejects;
 use super::watch::Tally;
 use crate::store::postgres::fleet::Member;
 use crate::store::sql::{Connection, Optional as _, params};
-use crate::store::{Cursor, Demand, Host, HostId};
-
-/// How many URLs in queues have links that are wanted.
-pub(super) fn pages_left(db: &Connection) -> Result<u64, Failure> {
-    let pages = Demand {
-        links: true,
-        ..Demand::default()
-    };
-    read::queued_with(db, pages)
-}
+use crate::store::{Cursor, Host, HostId};
 
 /// What the engine keeps in memory of the database: the next numbers, and what is looked up for each link.
 #[derive(Debug)]
@@ -31,8 +22,6 @@ pub(in crate::store) struct Memory {
     pub(super) next: Next,
     /// The first link of the run.
     pub(super) first_link: i64,
-    /// How many URLs in queues have links that are wanted.
-    pub(super) pages_left: u64,
     pub(in crate::store) keys: Keys,
     pub(super) hosts: Hosts,
     pub(super) sources: Sources,
@@ -109,7 +98,6 @@ impl Memory {
         Ok(Self {
             next,
             first_link: next.link,
-            pages_left: pages_left(db)?,
             keys: Keys::load(db, keyed, next.url - 1)?,
             hosts: Hosts::default(),
             sources: Sources::default(),

@@ -378,10 +378,6 @@ impl Store for Database {
         self.read(read::record(&self.db, self.run, link))
     }
 
-    fn has_pages_left(&self) -> bool {
-        self.memory.pages_left > 0
-    }
-
     fn counts(&mut self) -> Result<Counts, StoreError> {
         self.read(read::counts(&self.db, self.run))
     }

@@ -13,8 +13,8 @@ use super::watch::Finder;
 use crate::check::{Class, Reference};
 use crate::store::sql::{Connection, Row, Statement};
 use crate::store::{
-    Control, Counts, Cursor, Demand, EntryId, Event, Host, HostFacts, HostId, LinkId, Past, Queued,
-    Record, Selection, UrlHistory, UrlId,
+    Control, Counts, Cursor, EntryId, Event, Host, HostFacts, HostId, LinkId, Past, Queued, Record,
+    Selection, UrlHistory, UrlId,
 };
 
 pub(super) fn take(
@@ -170,15 +170,6 @@ pub(super) fn record(db: &Connection, run: i64, link: LinkId) -> Result<Option<R
         Some(row) => Records::prepare(db)?.record(row).map(Some),
         None => Ok(None),
     }
-}
-
-/// How many URLs in queues have this demand.
-pub(super) fn queued_with(db: &Connection, demand: Demand) -> Result<u64, Failure> {
-    let query =
-        "SELECT count(*) FROM queue q CROSS JOIN url u ON u.url = q.url WHERE u.demand & ?1 = ?1";
-    let demand = codec::demand_number(demand);
-    let number = db.query_row(query, [demand], |row| row.get(0))?;
-    Ok(codec::count(number))
 }
 
 /// Reads records.

@@ -110,13 +110,20 @@ impl<'c> Adder<'c> {
             None => self.add_url(link, key, text)?,
             Some(known) => self.add_to(link, text, known)?,
         };
-        let is_judged =
-            is_local || (known.is_some() && answered(&mut self.answered, url, self.run)?.is_some());
-        if is_judged {
+        let met = match known {
+            Some(_) if !is_local => answered(&mut self.answered, url, self.run)?,
+            _ => None,
+        };
+        if is_local || met.is_some() {
+            let is_met = match (&link.target, met) {
+                (Target::Ask(_, demand), Some(met)) => demand.is_met_by(met),
+                _ => true,
+            };
             self.added.judged.push(JudgedLink {
                 index: self.count,
                 id: UrlId(url),
                 link: LinkId(spelling),
+                is_met,
             });
         }
         self.count += 1;
@@ -128,13 +135,12 @@ impl<'c> Adder<'c> {
         let Some(known) = self.read(completed.id.0)? else {
             return Ok(());
         };
-        let left = &mut self.memory.pages_left;
-        *left = left.saturating_sub(u64::from(known.demand.links));
         if known.demand.is_met_by(completed.demand) {
             return Ok(());
         }
         let entry = take(&mut self.memory.next.entry);
-        self.queue(completed.host.0, entry, known.id, known.demand)?;
+        self.added.again.push(completed.id);
+        self.queue(completed.host.0, entry, known.id)?;
         let demand = codec::demand_number(known.demand);
         self.update_url
             .execute(params![known.id, known.link, entry, demand])?;
@@ -183,7 +189,7 @@ impl<'c> Adder<'c> {
         self.memory.keys.insert(key, url);
         self.add_spelling(link, url, text, false)?;
         match host {
-            Some(host) => self.queue(host, entry, url, demand)?,
+            Some(host) => self.queue(host, entry, url)?,
             None => self.judge(link, url)?,
         }
         Ok((url, spelling))
@@ -237,14 +243,12 @@ impl<'c> Adder<'c> {
             return Ok(());
         }
         let mut entry = known.entry;
-        if is_in_run && self.is_queued.exists([host, entry])? {
-            // If it is being asked, its completion sees what is wanted.
-            self.memory.pages_left += u64::from(wanted.links && !known.demand.links);
-        } else {
+        // If it is being asked, its completion sees what is wanted.
+        if !(is_in_run && self.is_queued.exists([host, entry])?) {
             let met = answered(&mut self.answered, known.id, self.run)?;
             if !met.is_some_and(|met| wanted.is_met_by(met)) {
                 entry = take(&mut self.memory.next.entry);
-                self.queue(host, entry, known.id, wanted)?;
+                self.queue(host, entry, known.id)?;
             }
         }
         let demand = codec::demand_number(wanted);
@@ -265,8 +269,7 @@ impl<'c> Adder<'c> {
         self.answers.store(url, Demand::default(), &answer, None)
     }
 
-    fn queue(&mut self, host: i64, entry: i64, url: i64, demand: Demand) -> Result<(), Failure> {
-        self.memory.pages_left += u64::from(demand.links);
+    fn queue(&mut self, host: i64, entry: i64, url: i64) -> Result<(), Failure> {
         self.insert_entry.execute([host, entry, url])?;
         if let Some(host) = self.memory.hosts.announce(self.db, host)? {
             self.added.new_hosts.push(host);

@@ -6,7 +6,7 @@ use crate::store::Run;
 use crate::store::sql::{Connection, Optional as _, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
-use crate::store::tables::memory::{Memory, pages_left};
+use crate::store::tables::memory::Memory;
 
 pub(crate) fn begin_run(
     db: &Connection,
@@ -18,7 +18,6 @@ pub(crate) fn begin_run(
     if let Some((run, first_link)) = interrupted(db, identity)? {
         memory.first_link = first_link;
         forget_sources(db)?;
-        memory.pages_left = pages_left(db)?;
         let mut waiting = db.prepare_cached("SELECT DISTINCT host FROM queue")?;
         let waiting: Vec<i64> = waiting.query_all([], |row| row.get(0))?;
         memory.hosts.begin_run(waiting);
@@ -26,7 +25,6 @@ pub(crate) fn begin_run(
     }
     memory.hosts.begin_run([]);
     forget_run(db)?;
-    memory.pages_left = 0;
     let began = now.as_millisecond();
     memory.first_link = memory.next.link;
     let insert = "INSERT INTO run (identity, began, first_link) VALUES (?1, ?2, ?3) RETURNING run";
