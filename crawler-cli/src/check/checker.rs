@@ -90,7 +90,7 @@ pub struct Tolerance {
 #[derive(Clone, Debug, Default)]
 pub struct Keeping {
     /// What is known about URLs is kept in this file, which is created if necessary. An interrupted check of the same
-    /// inputs is continued. Default: nothing is kept.
+    /// inputs is continued. Default: nothing is kept, and no database is used.
     pub state: Option<PathBuf>,
     /// With a state: URLs that were good within this time are not asked again. Default 0: all are asked.
     pub max_age: Duration,

@@ -53,7 +53,7 @@ pub struct Checked {
 }
 
 /// What was said about a URL, as far as summaries count it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Said {
     /// The verdict.
     pub verdict: Verdict,

@@ -1,6 +1,7 @@
 //! Entries of queues, and what completes them.
 
 use jiff::Timestamp;
+use url::Url;
 
 use super::answer::Answer;
 use super::host::HostId;
@@ -26,11 +27,11 @@ pub struct Queued {
     /// The URL's number.
     pub id: UrlId,
     /// The URL, without fragment.
-    pub url: String,
+    pub url: Url,
     /// What is wanted from it.
     pub demand: Demand,
     /// What is known from earlier; `None` if the URL was never asked.
-    pub past: Option<Past>,
+    pub past: Option<Box<Past>>,
 }
 
 /// What is known about a URL that was asked before.

@@ -285,7 +285,7 @@ fn an_interrupted_check_says_what_it_knows() {
         &format!("{}\n{}\n", site.url("/good"), site.url("/slow")),
     );
     let args = [
-        "check", "--rate", "0", "--robots", "off", "--urls", "urls.txt", "-j1",
+        "check", "--rate", "0", "--robots", "off", "--urls", "urls.txt", "-j1", "--json",
     ];
     let mut command = crawler(&args);
     command.current_dir(folder.0.path());
@@ -303,7 +303,13 @@ fn an_interrupted_check_says_what_it_knows() {
     let output = child.wait_with_output().expect("ends");
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     let text = stderr(&output);
-    assert!(text.contains("STOPPED early"), "{text}");
+    assert!(text.contains("1 URL at 1 place: 1 good"), "{text}");
+    assert!(text.contains("STOPPED early, 1 URL left"), "{text}");
+    let lines = objects(&stdout(&output));
+    assert_eq!(
+        (lines.len(), &lines[0]["url"]),
+        (1, &site.url("/good").into())
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The thread between the sources and the keeper: makes links of what sources refer to.
+//! Between the sources and the keeper: makes links of what sources refer to, for a store in a thread of its own.
 
 use std::thread;
 use std::time::Duration;
@@ -39,7 +39,8 @@ pub(super) fn feed(mut batches: Batches) -> Receiver<Fed> {
     receiver
 }
 
-fn fed(batch: Batch) -> Fed {
+/// The links of a batch.
+pub(super) fn fed(batch: Batch) -> Fed {
     let demand = Demand {
         given: true,
         private: true,

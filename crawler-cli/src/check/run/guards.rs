@@ -9,6 +9,7 @@ use std::collections::hash_map::Entry;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use url::Position;
 
 use crate::check::event::GuardChange;
 use crate::check::guard::{
@@ -202,7 +203,7 @@ impl Guards {
         if step == Some(FlipStep::Hold) {
             rulings.changes.push(GuardChange {
                 guard: Guard::HostFlip,
-                host: Some(host_of(&asked.queued.url)),
+                host: Some(asked.queued.url[..Position::BeforePath].to_owned()),
                 is_on: true,
                 detail: "many of its URLs that were good are not found now".to_owned(),
             });
@@ -307,13 +308,6 @@ fn void(mut asked: Asked) -> Asked {
 fn not_asked(queued: &Queued) -> Outcome {
     let id = UrlId(queued.id.0.unsigned_abs());
     Outcome::not_asked(id, Verdict::Void(None), "not asked: the own network failed")
-}
-
-/// Scheme and authority.
-fn host_of(url: &str) -> String {
-    let start = url.find("://").map_or(0, |at| at + 3);
-    let end = url[start..].find('/').map_or(url.len(), |at| start + at);
-    url[..end].to_owned()
 }
 
 /// Outcomes that are held back at most: of the failures, and of each host's negative ones.

@@ -2,9 +2,9 @@
 
 use crate::check::checker::{Blocked, Redirects, Tolerance};
 use crate::check::life::{Record as Life, Rules, State};
-use crate::check::record::{Checked, Standing};
-use crate::check::verdict::Class;
-use crate::store::Record;
+use crate::check::record::{Checked, Reference, Standing};
+use crate::check::verdict::{Cause, Class, Verdict};
+use crate::store::{Answer, Demand, Record};
 
 /// Judges records by the options of the check.
 #[derive(Clone, Debug)]
@@ -27,6 +27,21 @@ impl Judge {
         };
         checked.standing = self.standing(&checked, life.as_ref());
         Some(checked)
+    }
+
+    /// What is reported about a URL without a life.
+    pub(super) fn answered(
+        &self,
+        answer: Answer,
+        spelling: String,
+        references: Vec<Reference>,
+    ) -> Checked {
+        let mut checked = Checked {
+            references,
+            ..answer.checked(spelling)
+        };
+        checked.standing = self.standing(&checked, None);
+        checked
     }
 
     fn standing(&self, checked: &Checked, life: Option<&Life>) -> Standing {
@@ -54,5 +69,15 @@ impl Judge {
             },
             _ => Standing::Fails,
         }
+    }
+}
+
+/// What an answer has met: only robots.txt and private addresses depend on who names the URL.
+pub(super) fn met(demand: Demand, verdict: Verdict) -> Demand {
+    let depends = matches!(verdict.cause(), Some(Cause::Robots | Cause::PrivateAddress));
+    Demand {
+        given: demand.given || !depends,
+        private: demand.private || !depends,
+        ..demand
     }
 }

@@ -33,7 +33,7 @@ impl Lives {
             answer,
             in_this_run: false,
             ..
-        }) = &queued.past
+        }) = queued.past.as_deref()
         else {
             return false;
         };

@@ -1,8 +1,8 @@
 //! A running check: joins the sources, the store, the work at the hosts and the reporter.
 //!
-//! Threads read the sources ([`sources`](super::sources)), feed what they refer to to the store, and keep the store
-//! ([`keeper`]). This one asks: it takes the URLs of each host from the keeper, gives them to the work at the host, and
-//! returns what was answered. What the keeper has stored is reported.
+//! Threads read the sources ([`sources`](super::sources)). This one asks: it takes the URLs of each host from the
+//! [`keeper`], gives them to the work at the host, and returns what was answered. What the keeper says is judged is
+//! reported.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,7 +21,6 @@ use super::life::{Held, Rules};
 use super::sources::{self, Input, SourceOptions};
 use super::summary::Summary;
 use super::task::{self, Hop, Task};
-use super::verdict::{Cause, Verdict};
 use crate::crawl::fleet::{Fleet, Take};
 use crate::crawl::hosts::{HostId as WorkId, Hosts};
 use crate::crawl::origin::root_of;
@@ -31,7 +30,7 @@ use crate::crawl::stats::{Standing, Stats};
 use crate::crawl::transfer::Transfer;
 use crate::crawl::work::HostWork as _;
 use crate::store::sqlite::Sqlite;
-use crate::store::{Answer, Completed, Demand, EntryId, HostId, Queued, StoreError};
+use crate::store::{Answer, Completed, EntryId, HostId, Queued, StoreError};
 
 mod feeder;
 mod guards;
@@ -43,8 +42,8 @@ mod output;
 mod pages;
 
 use guards::{Asked, Guards, Rulings};
-use judge::Judge;
-use keeper::{Command, Keeper, Reply};
+use judge::{Judge, met};
+use keeper::{Command, Keeper, Memory, Reply, Stored};
 use known::Known;
 use lives::Lives;
 use output::Output;
@@ -108,22 +107,27 @@ pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
     run.output.finish(run.shared.stats)
 }
 
-/// Starts the threads that read the sources and keep the store.
+/// Starts to read the sources, and opens the state if there is one.
 fn keeper(plan: &Plan) -> Result<Keeper, StoreError> {
-    let store = match &plan.keeping.state {
-        Some(path) => Sqlite::open(path)?,
-        None => Sqlite::temporary()?,
+    let start = || sources::start(plan.inputs.clone(), plan.sources.clone());
+    let judge = |rules| Judge {
+        tolerance: plan.tolerance.clone(),
+        rules,
     };
-    let settings = keeper::Settings {
-        identity: identity(plan),
-        judge: Judge {
-            tolerance: plan.tolerance.clone(),
-            rules: plan.keeping.state.as_ref().map(|_| rules(plan)),
-        },
+    let Some(path) = &plan.keeping.state else {
+        let mut batches = start();
+        let read = Box::new(move |wait| batches.next(wait));
+        return Ok(Keeper::Memory(Box::new(Memory::new(read, judge(None)))));
     };
-    let batches = sources::start(plan.inputs.clone(), plan.sources.clone());
-    let fed = feeder::feed(batches);
-    Ok(Keeper::start(store, fed, settings))
+    let store = Sqlite::open(path)?;
+    let fed = feeder::feed(start());
+    let judge = judge(Some(rules(plan)));
+    Ok(Keeper::Stored(Stored::start(
+        store,
+        fed,
+        identity(plan),
+        judge,
+    )))
 }
 
 /// The rules of lives.
@@ -171,7 +175,7 @@ struct Run<'r> {
     output: Output<'r>,
     /// The number of works at which those without anything to do are removed.
     most_hosts: usize,
-    /// Whether everything is reported, and the store knows.
+    /// Whether everything is reported, and the keeper knows.
     is_done: bool,
 }
 
@@ -191,6 +195,7 @@ enum Outage {
 impl Run<'_> {
     fn run(&mut self) {
         loop {
+            let has_more = self.keeper.read();
             while let Some(reply) = self.keeper.next() {
                 self.handle(reply);
             }
@@ -203,7 +208,7 @@ impl Run<'_> {
             if self.is_done || self.output.is_over() {
                 return;
             }
-            if let Err(error) = self.wait() {
+            if let Err(error) = self.wait(has_more) {
                 return self.output.failed(&Event::NetworkFailed(&error));
             }
         }
@@ -226,6 +231,10 @@ impl Run<'_> {
             let completed = std::mem::take(&mut self.completed);
             completed.iter().for_each(|it| self.known.end(it.host));
             self.keeper.send(Command::Complete(completed));
+            // Before the user's wish to stop is noticed.
+            for checked in self.keeper.take_judged() {
+                self.output.checked(&checked);
+            }
         }
     }
 
@@ -251,8 +260,8 @@ impl Run<'_> {
     }
 
     /// Waits until an answer arrives, a host may be asked, or the keeper says something. Then handles the answers that are
-    /// there, at most one per connection.
-    fn wait(&mut self) -> io::Result<()> {
+    /// there, at most one per connection. `has_more`: whether the sources may have more at once.
+    fn wait(&mut self, has_more: bool) -> io::Result<()> {
         let now = Instant::now();
         // While calls end before an outage is sat out, no host may be asked.
         let due = match self.outage {
@@ -263,7 +272,7 @@ impl Run<'_> {
         };
         let until_due = due.map(|due| due.saturating_duration_since(now));
         let mut timeout = until_due.map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT));
-        if self.scheduler.has_more() {
+        if has_more || self.scheduler.has_more() {
             timeout = Duration::ZERO;
         }
         if self.scheduler.is_idle() {
@@ -394,37 +403,37 @@ impl Run<'_> {
         let is_void = matches!(self.outage, Outage::GivenUp);
         let lives = self.lives.as_ref();
         let is_fresh = lives.is_some_and(|lives| lives.is_fresh(Timestamp::now(), next));
-        let url = match Url::parse(&next.url) {
-            Ok(url) if !is_void && !is_fresh => url,
-            // The store has only what was parsed before.
-            _ => {
-                if let Some(queued) = self.fleet.begin(host) {
-                    self.fleet.end(host);
-                    let completed = match is_fresh {
-                        true => reuse(queued),
-                        false => {
-                            let asked = self.guards.give_up(queued);
-                            self.completed(asked, None)
-                        }
-                    };
-                    self.completed.push(completed);
-                }
-                return true;
+        if is_void || is_fresh {
+            if let Some(queued) = self.fleet.begin(host) {
+                self.fleet.end(host);
+                let completed = match is_fresh {
+                    true => reuse(queued),
+                    false => {
+                        let asked = self.guards.give_up(queued);
+                        self.completed(asked, None)
+                    }
+                };
+                self.completed.push(completed);
+            }
+            return true;
+        }
+        let work = match known {
+            Some(work) => work,
+            None => {
+                let root = root_of(&next.url);
+                self.work_of_host(host, root)
             }
         };
-        let work = self.work_of_host(host, &url);
         if self.scheduler.hosts().work(work).room() == 0 {
             return false;
         }
-        self.begin(host, url, work);
+        self.begin(host, work);
         true
     }
 
-    fn work_of_host(&mut self, host: HostId, url: &Url) -> WorkId {
-        if let Some(work) = self.fleet.work(host) {
-            return work;
-        }
-        let work = self.work_of(root_of(url));
+    /// The work for a host that has none yet.
+    fn work_of_host(&mut self, host: HostId, root: Url) -> WorkId {
+        let work = self.work_of(root);
         self.fleet.set_work(host, work);
         let facts = self.known.facts(host);
         if let Some(fault) = facts.and_then(|facts| facts.head_fault(Timestamp::now())) {
@@ -433,11 +442,11 @@ impl Run<'_> {
         work
     }
 
-    fn begin(&mut self, host: HostId, url: Url, work: WorkId) {
+    fn begin(&mut self, host: HostId, work: WorkId) {
         let Some(queued) = self.fleet.begin(host) else {
             return;
         };
-        let task = task(&queued, url);
+        let task = task(&queued);
         self.tasks.insert(task.id, queued);
         let (work, _) = self.scheduler.work_and_calls(work);
         work.add_task(task, &mut self.shared);
@@ -666,30 +675,18 @@ impl Run<'_> {
         let mut urls = Vec::new();
         for host in hosts {
             let next = self.fleet.peek(host);
-            let Some(url) = next.and_then(|next| Url::parse(&next.url).ok()) else {
+            let Some(next) = next.filter(|_| self.fleet.work(host).is_none()) else {
                 continue;
             };
-            if self.fleet.work(host).is_some() {
-                continue;
-            }
-            urls.extend(next.map(|next| next.id.0));
-            let work = self.work_of_host(host, &url);
-            self.begin(host, url, work);
+            urls.push(next.id.0);
+            let root = root_of(&next.url);
+            let work = self.work_of_host(host, root);
+            self.begin(host, work);
             if urls.len() >= ASKED_IN_ROUND {
                 break;
             }
         }
         self.guards.begin_round(urls);
-    }
-}
-
-/// What an answer has met: only robots.txt and private addresses depend on who names the URL.
-fn met(demand: Demand, verdict: Verdict) -> Demand {
-    let depends = matches!(verdict.cause(), Some(Cause::Robots | Cause::PrivateAddress));
-    Demand {
-        given: demand.given || !depends,
-        private: demand.private || !depends,
-        ..demand
     }
 }
 
@@ -706,12 +703,12 @@ fn reuse(queued: Queued) -> Completed {
     }
 }
 
-/// The task for a URL of the store.
-fn task(queued: &Queued, url: Url) -> Task {
+/// The task for a URL.
+fn task(queued: &Queued) -> Task {
     let demand = queued.demand;
     Task {
         id: task::UrlId(queued.id.0.unsigned_abs()),
-        url,
+        url: queued.url.clone(),
         given: demand.given,
         reach: match demand.private {
             true => task::Reach::Any,

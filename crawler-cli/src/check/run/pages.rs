@@ -81,11 +81,10 @@ impl Pages {
     /// What the robots.txt or the sitemap of a page's host names, once for each host.
     pub(super) fn links_of_site(&mut self, queued: &Queued, outcome: &Outcome) -> PageLinks {
         let mut found = PageLinks::default();
-        if self.sites.is_empty() || !queued.demand.links || !self.is_in_scope(&queued.url) {
+        if self.sites.is_empty() || !queued.demand.links || !self.is_in_scope(queued.url.as_str()) {
             return found;
         }
-        let root = Url::parse(&queued.url).map(|url| root_of(&url)).ok();
-        if let Some((url, page)) = root.and_then(|root| self.sites.remove(&root)) {
+        if let Some((url, page)) = self.sites.remove(&root_of(&queued.url)) {
             self.collect(url.as_str().into(), queued, outcome, &page, &mut found);
         }
         found
@@ -95,7 +94,7 @@ impl Pages {
     pub(super) fn links(&mut self, queued: &Queued, outcome: &Outcome, page: &Page) -> PageLinks {
         let mut found = PageLinks::default();
         let is_input = queued.demand.given && queued.demand.depth == 0;
-        let url = outcome.final_url.as_deref().unwrap_or(&queued.url);
+        let url = outcome.final_url.as_deref().unwrap_or(queued.url.as_str());
         let is_known = is_input || page.is_sitemap || self.is_in_scope(url);
         if !queued.demand.links || !is_known || self.was_read(url, queued.demand.depth) {
             return found;

@@ -126,7 +126,9 @@ pub(crate) struct Options {
     /// Keep the history of URLs in a file
     ///
     /// Keep what is known about each URL in this file, an SQLite database, which is created if necessary. A check that
-    /// was interrupted goes on where it ended: what it had asked is not asked again, but reported.
+    /// was interrupted goes on where it ended: what it had asked is not asked again, but reported. Without this option,
+    /// no database is used: a list is read while fewer than 16,384 of its URLs wait, and links that do not fit into 1 GiB
+    /// of memory are left out and named.
     #[arg(long, value_name = "FILE")]
     pub(super) state: Option<PathBuf>,
     /// Do not ask again what was good within this time [default: 0]

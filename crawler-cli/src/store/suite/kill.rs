@@ -196,7 +196,7 @@ fn answer_some(store: &mut impl Store, random: &mut Random) {
     let urls: Vec<&str> = entries
         .iter()
         .take(count)
-        .map(|queued| &*queued.url)
+        .map(|queued| queued.url.as_str())
         .collect();
     if !urls.is_empty() {
         say(&What::Run.completed(&urls));
@@ -220,11 +220,11 @@ fn completed(queued: &Queued) -> Completed {
         ..Completed::new(queued, status(200))
     };
     // Some pages have links, which are asked, too.
-    if queued.url.ends_with('7') {
+    if queued.url.as_str().ends_with('7') {
         let child = format!("{}/below", queued.url);
         completed
             .links
-            .push(in_page(link_to(&child, 1), &queued.url));
+            .push(in_page(link_to(&child, 1), queued.url.as_str()));
     }
     completed
 }

@@ -245,7 +245,8 @@ fn queued(store: &mut impl Store) -> Vec<Queued> {
 }
 
 fn queued_urls(store: &mut impl Store) -> Vec<String> {
-    queued(store).into_iter().map(|queued| queued.url).collect()
+    let queued = queued(store).into_iter();
+    queued.map(|queued| queued.url.into()).collect()
 }
 
 /// Answers all entries with this status.

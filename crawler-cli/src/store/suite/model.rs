@@ -259,7 +259,7 @@ impl Model {
         assert_eq!(
             queued
                 .iter()
-                .map(|queued| queued.url.clone())
+                .map(|queued| queued.url.to_string())
                 .collect::<Vec<_>>(),
             urls
         );

@@ -57,7 +57,7 @@ pub(crate) fn a_queue_is_read_from_any_entry<E: Engine>() {
         );
         let Some(last) = queued.last() else { break };
         after = last.entry;
-        urls.extend(queued.into_iter().map(|queued| queued.url));
+        urls.extend(queued.into_iter().map(|queued| String::from(queued.url)));
     }
     let expected: Vec<String> = (0..100).map(|n| format!("http://a/{n}")).collect();
     assert_eq!(urls, expected);

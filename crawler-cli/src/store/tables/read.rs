@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use url::Url;
 
 use super::codec::{self, ANSWER_COLUMNS, StoredAnswer};
 use super::failure::Failure;
@@ -33,16 +34,20 @@ pub(super) fn take(
     let mut rows = query.query([host.0, after.0, limit])?;
     let mut queued = Vec::new();
     while let Some(row) = rows.next()? {
-        let past = codec::answer(row, 4)?.map(|stored| Past {
-            in_this_run: stored.run == run,
-            answer: stored.answer,
-            life: stored.life,
+        let past = codec::answer(row, 4)?.map(|stored| {
+            Box::new(Past {
+                in_this_run: stored.run == run,
+                answer: stored.answer,
+                life: stored.life,
+            })
         });
+        let text = codec::text(row, 2)?.unwrap_or_default();
+        let damaged = |_| Failure::Damaged(format!("URL {text}"));
         queued.push(Queued {
             entry: EntryId(row.get(0)?),
             host,
             id: UrlId(row.get(1)?),
-            url: row.get(2)?,
+            url: Url::parse(text).map_err(damaged)?,
             demand: codec::demand(row.get(3)?)?,
             past,
         });

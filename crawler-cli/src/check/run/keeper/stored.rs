@@ -12,93 +12,36 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select, unbounded};
 use jiff::Timestamp;
 
-use super::feeder::Fed;
-use super::judge::Judge;
+use super::{Command, Reply};
 use crate::check::record::{Checked, Reference, Said};
-use crate::check::sources::Problem;
-use crate::store::{
-    Added, Completed, EntryId, Host, HostFacts, HostId, Link, LinkId, Queued, Record, Selection,
-    Store, StoreError, UrlId,
-};
+use crate::check::run::feeder::Fed;
+use crate::check::run::judge::Judge;
+use crate::store::{Added, Completed, Link, LinkId, Record, Selection, Store, StoreError, UrlId};
 
 /// The thread, as others see it. When dropped, what was answered is stored.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(in crate::check::run) struct Stored {
     /// `None`: no more commands come.
     commands: Option<Sender<Command>>,
     replies: Receiver<Reply>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the keeper is asked to do.
-#[derive(Debug)]
-pub(super) enum Command {
-    /// Read the next entries of a host's queue: [`Reply::Taken`].
-    Take {
-        host: HostId,
-        after: EntryId,
-        limit: usize,
-    },
-    /// Store what was answered.
-    Complete(Vec<Completed>),
-    /// Store what was learned about hosts.
-    SaveHosts(Vec<(HostId, HostFacts)>),
-    /// End the run, all of which was reported: [`Reply::Ended`]. A run that is not ended is continued by the next one.
-    End,
-}
-
-/// What the keeper says.
-#[derive(Debug)]
-pub(super) enum Reply {
-    /// The run began. Entries of an interrupted run may wait.
-    Began { is_resumed: bool },
-    /// Hosts that have URLs to ask.
-    Hosts(Vec<Host>),
-    /// Entries joined the queues of hosts.
-    Queued(Vec<(HostId, u32)>),
-    /// The next entries of a host's queue; fewer than the limit if there are no more.
-    Taken {
-        host: HostId,
-        limit: usize,
-        queued: Vec<Queued>,
-    },
-    /// What sources said beside places.
-    Source {
-        problems: Vec<Problem>,
-        unsupported: u64,
-        excluded: u64,
-    },
-    /// URLs that are judged.
-    Judged(Vec<Checked>),
-    /// The sources have ended, and nothing is left to ask or to report.
-    Done,
-    /// The run has ended.
-    Ended,
-    /// The store failed. Nothing more is stored.
-    Failed(StoreError),
-}
-
-/// How the run is kept and reported.
-#[derive(Debug)]
-pub(super) struct Settings {
-    /// What is checked: an interrupted run is continued only if the text is the same.
-    pub(super) identity: String,
-    pub(super) judge: Judge,
-}
-
-impl Keeper {
-    /// Starts the thread.
-    pub(super) fn start(
+impl Stored {
+    /// Starts the thread. `identity`: what is checked. An interrupted run is continued only if the text is the same.
+    pub(in crate::check::run) fn start(
         store: impl Store + 'static,
         sources: Receiver<Fed>,
-        settings: Settings,
+        identity: String,
+        judge: Judge,
     ) -> Self {
         let (commands, of_commands) = unbounded();
         let (replies, of_replies) = bounded(REPLIES);
         let work = move || {
             let mut thread = KeeperThread {
                 store,
-                settings,
+                identity,
+                judge,
                 sources,
                 replies,
                 has_sources: true,
@@ -140,7 +83,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Stored {
     fn drop(&mut self) {
         self.commands = None;
         // The thread may be about to send: its last replies are not needed.
@@ -154,7 +97,8 @@ impl Drop for Keeper {
 /// The state of the thread.
 struct KeeperThread<S> {
     store: S,
-    settings: Settings,
+    identity: String,
+    judge: Judge,
     /// `never` when they have ended.
     sources: Receiver<Fed>,
     replies: Sender<Reply>,
@@ -248,9 +192,7 @@ impl<S: Store> KeeperThread<S> {
     }
 
     fn begin(&mut self) -> Outcome {
-        let run = self
-            .store
-            .begin_run(&self.settings.identity, Timestamp::now())?;
+        let run = self.store.begin_run(&self.identity, Timestamp::now())?;
         self.left = self.store.counts()?.queued;
         self.reply(Reply::Began {
             is_resumed: run.is_resumed,
@@ -439,7 +381,7 @@ impl<S: Store> KeeperThread<S> {
     /// What is said about URLs.
     fn said(&mut self, ids: &[UrlId]) -> Outcome<HashMap<UrlId, Said>> {
         let mut said = HashMap::new();
-        let judge = &self.settings.judge;
+        let judge = &self.judge;
         self.store.records_of(ids, &mut |record| {
             let id = record.id;
             if let Some(checked) = judge.checked(record) {
@@ -452,7 +394,7 @@ impl<S: Store> KeeperThread<S> {
 
     /// Reports URLs for the first time, each in all of its spellings.
     fn report_new(&mut self, ids: &[UrlId]) -> Outcome {
-        let mut found = Found::new(&self.settings.judge, &self.replies);
+        let mut found = Found::new(&self.judge, &self.replies);
         self.store
             .records_of(ids, &mut |record| found.add(record))?;
         found.end()
@@ -495,7 +437,7 @@ impl<S: Store> KeeperThread<S> {
         let mut judged = Vec::new();
         for (link, references) in late {
             let record = self.store.record(link)?;
-            if let Some(checked) = record.and_then(|record| self.settings.judge.checked(record)) {
+            if let Some(checked) = record.and_then(|record| self.judge.checked(record)) {
                 let said = checked.said();
                 judged.push(Checked::again(checked.url, said, said, references));
             }
@@ -508,7 +450,7 @@ impl<S: Store> KeeperThread<S> {
 
     /// Reports what an interrupted run had judged, and where its pages refer to it.
     fn report_resumed(&mut self) -> Outcome {
-        let mut found = Found::new(&self.settings.judge, &self.replies);
+        let mut found = Found::new(&self.judge, &self.replies);
         let reported = &mut self.reported;
         self.store.records(
             LinkId::START,
