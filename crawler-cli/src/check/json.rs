@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -63,8 +64,7 @@ pub(crate) fn result(checked: &Checked, fields: &mut Fields<'_>) {
         fields.number("latency_ms", Millis(latency));
     }
     if let Some(address) = checked.address {
-        // An address has no character to escape.
-        fields.quoted("address", address);
+        fields.address("address", address);
     }
     if let Some(at) = checked.checked_at {
         fields.quoted("checked_at", rfc3339(at));
@@ -132,6 +132,24 @@ impl<'o> Fields<'o> {
         let _ = write!(self.out, "\"{value}\"");
     }
 
+    /// An address. The general way to print a number takes longer than all else in a line.
+    fn address(&mut self, name: &str, address: IpAddr) {
+        let IpAddr::V4(address) = address else {
+            return self.quoted(name, address);
+        };
+        self.name(name);
+        for (index, octet) in address.octets().into_iter().enumerate() {
+            self.out.push(if index == 0 { b'"' } else { b'.' });
+            let digits = [octet / 100, octet / 10 % 10, octet % 10].map(|digit| b'0' + digit);
+            let zeros = digits[..2]
+                .iter()
+                .take_while(|digit| **digit == b'0')
+                .count();
+            self.out.extend_from_slice(&digits[zeros..]);
+        }
+        self.out.push(b'"');
+    }
+
     /// A number, `true` or `false`.
     pub(crate) fn number(&mut self, name: &str, number: impl std::fmt::Display) {
         self.name(name);
@@ -193,4 +211,24 @@ pub(crate) fn rfc3339(at: Timestamp) -> String {
     // Writing to a string does not fail.
     let _ = printer.print_timestamp(&at, &mut text);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_printed_as_usual() {
+        for text in [
+            "0.0.0.0",
+            "10.20.30.99",
+            "255.100.109.1",
+            "127.0.0.1",
+            "2001:db8::1",
+        ] {
+            let mut line = Vec::new();
+            Fields::open(&mut line).address("a", text.parse().expect("an address"));
+            assert_eq!(line, format!("{{\"a\":\"{text}\"").into_bytes());
+        }
+    }
 }
