@@ -5,50 +5,43 @@
 //! where it leads. The client's own rules allow all addresses; calls for URLs that may not reach private addresses have
 //! rules of their own.
 //!
+//! This file has the host: what waits, what is asked next, and when nothing is asked. `robots` is what is asked before the
+//! URLs, `url_check` the story of one URL from its first request to its verdict, and `page` what the body of a good answer
+//! says. `shared` is what the caller gives and takes.
+//!
 //! Invariants: each task has one outcome. Until two HEAD verdicts of the host are known, at most two URLs are asked by
 //! HEAD at a time. An attempt at a URL takes at most three requests, redirects apart.
 
-mod body;
-mod breaker;
-mod fetch;
-mod judge;
-mod observe;
 mod page;
-mod policy;
-mod reply;
-mod rest;
 mod robots;
 mod shared;
-mod special;
 #[cfg(test)]
 mod tests;
-mod trial;
 mod url_check;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser::{Codings, Error, ErrorKind, Report, Request, Response, TimeLimit, Timeouts};
+use courser::{Error, ErrorKind, Report, Request, Response, TimeLimit, Timeouts};
 use url::{Position, Url};
 
-use self::breaker::BreakerWatch;
-use self::fetch::{Fetch, InFlight};
-use self::reply::Reply;
+use self::page::AnswerBody;
 use self::robots::{RobotsFetch, RobotsStage};
-use self::trial::Trial;
+use self::url_check::{Reply, Trial};
 use super::task::{Hop, Reach, Task, UrlId};
-use super::verdict::{Cause, HeadFacts, HeadFault, Verdict};
+use super::verdict::{Ask, Cause, HeadFacts, HeadFault, Verdict};
 use crate::crawl::calls::Drive;
 use crate::crawl::origin::{is_loopback, same_host};
 use crate::crawl::politeness::Politeness;
 use crate::crawl::random::seed_of_host;
+use crate::crawl::retry::{self, Decision};
 use crate::crawl::retry_queue::RetryQueue;
+use crate::crawl::robots::Robots;
 use crate::crawl::stats::{Reason, Stats, Waiting};
 use crate::crawl::work::{Body, HostWork, RequestId, Submission};
 
-pub use observe::{Observe, Purpose};
-pub use policy::{HeadUse, Policy};
-pub use shared::Shared;
+pub use shared::{HeadUse, Observe, Policy, Purpose, Shared};
 pub(in crate::check) use url_check::UrlCheck;
 pub(crate) use url_check::is_private_literal;
 
@@ -61,7 +54,9 @@ pub struct Host {
     policy: Arc<Policy>,
     /// First in, first out; but the next request of an attempt goes before all others.
     queue: RetryQueue<Fetch>,
-    in_flight: InFlight,
+    in_flight: BTreeMap<RequestId, InFlight>,
+    /// The requests so far.
+    sent: u64,
     politeness: Politeness,
     robots: RobotsStage,
     /// Why robots.txt could not be read.
@@ -77,19 +72,34 @@ pub struct Host {
     rests_until: Option<Instant>,
 }
 
-/// The end of what is said about the URLs of a host that was given up.
-pub(crate) const GIVEN_UP: &str = "the host was given up";
+/// Something to request.
+#[derive(Debug)]
+enum Fetch {
+    Url(Box<UrlCheck>),
+    Robots(Box<RobotsFetch>),
+}
+
+/// A request that was sent.
+#[derive(Debug)]
+struct InFlight {
+    fetch: Fetch,
+    /// The body of the answer, if it is read.
+    body: Option<AnswerBody>,
+}
 
 /// Why a host was given up: what is said about its URLs that were not asked.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct GivenUp {
+#[derive(Clone, Debug)]
+struct GivenUp {
     /// The cause of the failure that ended the work.
-    pub cause: Cause,
+    cause: Cause,
     /// The cause in words.
-    pub detail: String,
+    detail: String,
     /// How long the host is left alone, and until when; `None`: for the rest of the run.
     rest: Option<(Duration, Instant)>,
 }
+
+/// The end of what is said about the URLs of a host that was given up.
+pub(crate) const GIVEN_UP: &str = "the host was given up";
 
 impl Host {
     /// The work at the host with this root URL, without tasks. `proxy`: the proxy for the host, without credentials.
@@ -106,7 +116,8 @@ impl Host {
             proxy,
             policy,
             queue: RetryQueue::default(),
-            in_flight: InFlight::default(),
+            in_flight: BTreeMap::new(),
+            sent: 0,
             robots: RobotsStage::NotNeeded,
             unread_robots: None,
             wants_sitemaps: false,
@@ -125,7 +136,7 @@ impl Host {
 
     /// Why the host is not asked by HEAD; `None` if HEAD is used.
     pub fn head_fault(&self) -> Option<HeadFault> {
-        self.trial.facts().fault()
+        self.trial.facts.fault()
     }
 
     /// The URL of the host's root.
@@ -193,7 +204,7 @@ impl Host {
 
     /// What holds the next request back at `now`, if something waits.
     pub fn waiting(&mut self, now: Instant) -> Option<Waiting> {
-        let until = self.breaker.until().filter(|until| *until > now);
+        let until = self.breaker.until.filter(|until| *until > now);
         if self.queue.is_empty() {
             return None;
         }
@@ -216,7 +227,7 @@ impl Host {
     }
 }
 
-/// The choice of the next request.
+/// The next request, and its end.
 impl Host {
     /// Whether a ready request may be sent, apart from politeness.
     fn may_begin(&self, fetch: &Fetch) -> bool {
@@ -259,15 +270,13 @@ impl Host {
     fn next(&mut self, now: Instant, shared: &mut Shared) -> Option<Fetch> {
         if self.robots == RobotsStage::Wanted {
             self.robots = RobotsStage::Asked;
-            return Some(Fetch::Robots(Box::new(match self.policy.host.robots {
-                true => RobotsFetch::new(),
-                false => RobotsFetch::sitemap(self.policy.max_body),
-            })));
+            let is_sitemap = !self.policy.host.robots;
+            return Some(Fetch::Robots(Box::new(RobotsFetch::new(is_sitemap))));
         }
         loop {
             // Postponed requests go first: the time for their retries is limited.
             // But not while the host seems silent: others may be answered.
-            let wants_new = self.breaker.wants_new() || self.politeness.is_doubtful();
+            let wants_new = self.breaker.until.is_some() || self.politeness.is_doubtful();
             let fetch = match wants_new {
                 true => self.pop_ready().or_else(|| self.queue.pop_due(now)),
                 false => self.queue.pop_due(now).or_else(|| self.pop_ready()),
@@ -307,37 +316,27 @@ impl Host {
         request: &mut Request,
         shared: &Shared,
     ) -> Submission {
+        self.sent += 1;
         let mut submission = Submission {
-            id: RequestId(0),
+            id: RequestId(self.sent),
             timeouts: None,
             addresses: None,
             streaming: true,
         };
-        let (target, accept) = match fetch {
+        match fetch {
             Fetch::Url(check) => {
-                self.trial.begin(check);
-                let purpose = check.purpose();
-                let ask = check.attempt.begin_request(self.trial.facts());
-                shared.note_sent(Some(check.task.id), ask.method(), purpose);
-                check.write(now, ask, request);
-                submission.streaming = ask.method() == "GET";
+                let ask = check.write(now, &mut self.trial, request, shared);
+                submission.streaming = ask != Ask::Head;
                 submission.timeouts = check.is_slow.then(|| self.own_timeouts());
                 if check.reach == Reach::Public && !self.policy.allow_private {
                     submission.addresses = Some(Arc::clone(&shared.public));
                 }
-                return submission;
             }
             Fetch::Robots(robots) => {
                 shared.note_sent(None, "GET", Purpose::Robots);
-                (&robots.target, "text/plain,*/*;q=0.1")
+                robots.write(now, &self.root[..Position::BeforePath], request);
             }
-        };
-        let base = &self.root[..Position::BeforePath];
-        request.set_method("GET");
-        request.set_target(&format!("{base}{target}"));
-        request.header("Accept", accept);
-        request.decode(Codings::all());
-        fetch.attempts().handle_sent(now);
+        }
         submission
     }
 
@@ -350,6 +349,120 @@ impl Host {
             first_byte: all,
             ..Timeouts::none()
         }
+    }
+
+    /// A request has ended, with the body that was read of its answer.
+    fn ended(&mut self, id: RequestId, shared: &mut Shared) -> Option<(Fetch, Option<AnswerBody>)> {
+        let InFlight { fetch, body } = self.in_flight.remove(&id)?;
+        self.politeness.handle_over();
+        if let Some(body) = &body {
+            shared.end_body(body);
+        }
+        Some((fetch, body))
+    }
+}
+
+/// Times in which the host is not asked: the wait that it asks for by `Retry-After` (RFC 9110 §10.2.3), if it is longer than
+/// the patience of a single run, and the rest of a host that was given up.
+///
+/// A single run asks other URLs of a host that asks for a long wait, and gives it up after a few such answers; a host that
+/// was given up stays so. With [`Policy::asks_for_days`], both end: a host that was given up is then asked for one URL. If
+/// that is not answered, it rests again, for twice as long.
+impl Host {
+    /// Until this time nothing is asked. URLs that wait, and URLs that come until then, are reported as throttled.
+    pub fn rest_until(&mut self, until: Instant) {
+        self.rests_until = self.rests_until.max(Some(until));
+        self.politeness.handle_pause(until);
+    }
+
+    /// Until when the host wants no requests, by its own words.
+    pub fn wants_rest_until(&self, now: Instant) -> Option<Instant> {
+        let wanted = self.rests_until.max(self.politeness.throttled_until());
+        wanted.filter(|until| *until > now)
+    }
+
+    /// Keeps the long wait that a decision names. Returns whether there is one.
+    fn keep_long_wait(&mut self, now: Instant, decision: Decision) -> bool {
+        let (Decision::GiveUp(reason) | Decision::GiveUpHost(reason)) = decision else {
+            return false;
+        };
+        match reason {
+            retry::Reason::LongWait(wait) if self.policy.asks_for_days => {
+                self.rest_until(now + wait.min(LONGEST_WAIT));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Nothing is asked any more, or not for a while. URLs that wait, and URLs that come, are reported with this cause. A
+    /// host that rests already keeps the cause that it has.
+    fn give_up(&mut self, now: Instant, cause: Cause, detail: Option<String>, shared: &mut Shared) {
+        if self.is_left_alone(now) {
+            return;
+        }
+        let before = self.given_up.as_ref().and_then(|given_up| given_up.rest);
+        let rest = before.map_or(FIRST_REST, |(rest, _)| (rest * 2).min(LONGEST_REST));
+        let rest = self.policy.asks_for_days.then(|| (rest, now + rest));
+        self.given_up = Some(GivenUp {
+            cause,
+            detail: match detail {
+                Some(detail) => format!("{detail} ({GIVEN_UP})"),
+                None => GIVEN_UP.to_owned(),
+            },
+            rest,
+        });
+        self.refuse_while_resting(now, shared);
+        if let Some((_, until)) = rest {
+            return self.politeness.handle_pause(until);
+        }
+        self.robots = RobotsStage::Known;
+        if self.politeness.awaits_robots() {
+            self.politeness.obey(Robots::disallow_all());
+        }
+    }
+
+    /// Whether the host was given up, and is not to be probed yet.
+    fn is_left_alone(&self, now: Instant) -> bool {
+        let rest = self.given_up.as_ref().map(|given_up| given_up.rest);
+        rest.is_some_and(|rest| rest.is_none_or(|(_, until)| until > now))
+    }
+
+    fn is_resting(&self, now: Instant) -> bool {
+        self.is_left_alone(now) || self.rests_until.is_some_and(|until| until > now)
+    }
+
+    /// Whether something waits that is to be refused.
+    fn has_refusals(&self, now: Instant) -> bool {
+        self.is_resting(now) && !self.queue.is_empty()
+    }
+
+    /// Reports all URLs that wait while the host rests. Returns whether the host rests.
+    fn refuse_while_resting(&mut self, now: Instant, shared: &mut Shared) -> bool {
+        if !self.is_resting(now) {
+            self.rests_until = None;
+            return false;
+        }
+        let given_up = self.given_up.clone();
+        for fetch in self.queue.take_all() {
+            match (fetch, &given_up) {
+                (Fetch::Url(check), Some(GivenUp { cause, detail, .. })) => {
+                    let verdict = Verdict::Failed(*cause);
+                    self.report(check, verdict, Some(detail.clone()), shared);
+                }
+                (Fetch::Url(mut check), None) => {
+                    let rest = self.rests_until.map(|until| until - now);
+                    check.retry_after = rest;
+                    let left = rest.unwrap_or_default().as_secs();
+                    let detail = format!("the host asked to wait, {left} s are left");
+                    let verdict = Verdict::Failed(Cause::Throttled);
+                    self.report(check, verdict, Some(detail), shared);
+                }
+                // Asked again after the rest.
+                (Fetch::Robots(_), _) => self.robots = RobotsStage::Wanted,
+            }
+        }
+        true
     }
 }
 
@@ -377,19 +490,18 @@ impl HostWork for Host {
         let mut fetch = self.next(now, shared)?;
         self.politeness.handle_sent(now);
         let submission = self.write(now, &mut fetch, request, shared);
-        Some(Submission {
-            id: self.in_flight.insert(fetch),
-            ..submission
-        })
+        let sent = InFlight { fetch, body: None };
+        self.in_flight.insert(submission.id, sent);
+        Some(submission)
     }
 
     fn poll_timeout(&mut self, now: Instant, _: &Shared) -> Option<Instant> {
         if self.has_refusals(now) {
             return Some(now);
         }
-        let breaker = self.breaker.until();
+        let breaker = self.breaker.until;
         let asks_one = breaker.is_some() || self.given_up.is_some();
-        if !self.politeness.has_room() || asks_one && self.in_flight.len() > 0 {
+        if !self.politeness.has_room() || asks_one && !self.in_flight.is_empty() {
             return None;
         }
         let due = match self.has_ready() {
@@ -404,7 +516,8 @@ impl HostWork for Host {
         if let Some(observer) = &shared.observer {
             observer.ended(report);
         }
-        if let Some(Fetch::Url(check)) = self.in_flight.get(id) {
+        let sent = self.in_flight.get_mut(&id);
+        if let Some(Fetch::Url(check)) = sent.map(|sent| &mut sent.fetch) {
             check.handle_report(report, self.proxy.is_some());
         }
     }
@@ -434,13 +547,9 @@ impl HostWork for Host {
         shared: &mut Shared,
         _: &mut dyn Drive,
     ) {
-        let Some(mut fetch) = self.in_flight.remove(id) else {
+        let Some((mut fetch, body)) = self.ended(id, shared) else {
             return;
         };
-        self.politeness.handle_over();
-        if let Some(body) = fetch.body() {
-            shared.end_body(body);
-        }
         if let ErrorKind::BreakerOpen(until) = *error.kind() {
             return self.breaker_open(now, fetch, until, shared);
         }
@@ -449,7 +558,7 @@ impl HostWork for Host {
         {
             check.is_slow = true;
         }
-        self.request_failed(now, fetch, &error, shared);
+        self.request_failed(now, fetch, body, &error, shared);
     }
 
     fn handle_head(
@@ -459,29 +568,30 @@ impl HostWork for Host {
         response: &Response,
         shared: &mut Shared,
     ) -> Body {
-        let Some(fetch) = self.in_flight.get(id) else {
+        let Some(sent) = self.in_flight.get_mut(&id) else {
             return Body::Unwanted;
         };
-        if let Fetch::Url(check) = fetch {
-            check.handle_dropped_lines(response.dropped_lines());
-        }
         let reply = Reply::of(response, &self.policy);
         self.given_up.take_if(|given_up| given_up.rest.is_some());
         if !reply.answer.is_throttling() {
             self.politeness.handle_answer(now);
             self.breaker.handle_answer(response.status());
         }
-        if fetch.wants(&reply) {
+        let wanted = match &mut sent.fetch {
+            Fetch::Url(check) => {
+                check.handle_dropped_lines(response.dropped_lines());
+                check.wanted(&reply, self.policy.max_body)
+            }
+            Fetch::Robots(robots) => robots.wanted(&reply, self.policy.max_body),
+        };
+        if let Some(limit) = wanted {
+            sent.body = Some(AnswerBody::new(&reply, limit));
             return Body::Wanted;
         }
-        if let Some(fetch) = self.in_flight.remove(id) {
-            self.politeness.handle_over();
-            match fetch {
-                Fetch::Url(check) => self.answered(now, check, &reply, shared),
-                Fetch::Robots(robots) => {
-                    self.robots_answered(now, *robots, response, &reply, shared)
-                }
-            }
+        match self.ended(id, shared) {
+            Some((Fetch::Url(check), _)) => self.answered(now, check, &reply, shared),
+            Some((Fetch::Robots(robots), _)) => self.robots_answered(now, robots, &reply, shared),
+            None => {}
         }
         Body::Unwanted
     }
@@ -493,10 +603,11 @@ impl HostWork for Host {
         bytes: &[u8],
         shared: &mut Shared,
     ) -> Body {
-        let Some(start) = self.in_flight.get(id).and_then(Fetch::body) else {
+        let sent = self.in_flight.get_mut(&id);
+        let Some(body) = sent.and_then(|sent| sent.body.as_mut()) else {
             return Body::Unwanted;
         };
-        if shared.add_to_body(start, bytes) {
+        if shared.add_to_body(body, bytes) {
             return Body::Wanted;
         }
         // What is left is not needed.
@@ -505,16 +616,10 @@ impl HostWork for Host {
     }
 
     fn handle_end(&mut self, now: Instant, id: RequestId, shared: &mut Shared) {
-        let Some(mut fetch) = self.in_flight.remove(id) else {
-            return;
-        };
-        self.politeness.handle_over();
-        if let Some(body) = fetch.body() {
-            shared.end_body(body);
-        }
-        match fetch {
-            Fetch::Url(check) => self.body_read(now, check, shared),
-            Fetch::Robots(robots) => self.robots_read(*robots, shared),
+        match self.ended(id, shared) {
+            Some((Fetch::Url(check), Some(body))) => self.body_read(now, check, &body, shared),
+            Some((Fetch::Robots(robots), Some(body))) => self.robots_read(&robots, &body, shared),
+            _ => {}
         }
     }
 
@@ -523,9 +628,70 @@ impl HostWork for Host {
     }
 
     fn is_done(&self) -> bool {
-        self.queue.is_empty() && self.in_flight.len() == 0
+        self.queue.is_empty() && self.in_flight.is_empty()
+    }
+}
+
+/// The state of the host's breaker, as far as calls that were refused by the breaker tell.
+#[derive(Debug, Default)]
+struct BreakerWatch {
+    /// Until when the breaker is open. Stays set until an answer closes the breaker: then one request is sent at a time.
+    until: Option<Instant>,
+    /// When the breaker opened first after the last good answer.
+    since: Option<Instant>,
+    /// The last failure that counted.
+    failure: Option<(Cause, Option<String>)>,
+}
+
+impl BreakerWatch {
+    /// Whether a request may be sent, if so many are in flight.
+    fn may_send(&self, now: Instant, in_flight: usize) -> bool {
+        self.until
+            .is_none_or(|until| until <= now && in_flight == 0)
+    }
+
+    /// The host answered.
+    fn handle_answer(&mut self, status: u16) {
+        match status {
+            500..=599 => self.failure = Some((Cause::Status5xx(status), None)),
+            _ => {
+                self.until = None;
+                self.since = None;
+            }
+        }
+    }
+
+    /// A request failed.
+    fn handle_failure(&mut self, cause: Cause, detail: &str) {
+        self.failure = Some((cause, Some(detail.to_owned())));
+    }
+
+    /// The breaker refused a request, until this time. Returns whether the host fails for longer than the patience.
+    fn handle_open(&mut self, now: Instant, until: Instant, patience: Duration) -> bool {
+        // A half-open breaker that lets no further call through says `now`.
+        let until = until.max(now + SHORTEST_PAUSE);
+        self.until = self.until.max(Some(until));
+        let since = *self.since.get_or_insert(now);
+        let end = since.checked_add(patience);
+        end.is_some_and(|end| until > end)
+    }
+
+    /// The failure that opened the breaker.
+    fn failure(&self) -> (Cause, Option<String>) {
+        let unknown = || (Cause::Timeout, None);
+        self.failure.clone().unwrap_or_else(unknown)
     }
 }
 
 /// The number of tasks of a host that wait in memory.
 const QUEUE: usize = 256;
+
+/// The longest wait that a host can ask for.
+const LONGEST_WAIT: Duration = Duration::from_secs(86_400);
+
+/// How long a host that was given up is left alone at first, and at most.
+const FIRST_REST: Duration = Duration::from_secs(30);
+const LONGEST_REST: Duration = Duration::from_secs(900);
+
+/// The shortest pause after a request that the breaker refused.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! Reads links from the body of a good answer.
+//! The bodies that are read, and the links in those of good answers.
 
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -6,17 +6,49 @@ use std::io::Read as _;
 use encoding_rs::UTF_8;
 use url::Url;
 
-use super::body::{AnswerBody, BodyStart};
+use super::url_check::Reply;
 use crate::check::links::{Document, Format, Link, Visitor, XmlError};
 use crate::check::sources::{ProblemKind, Unpacked, is_packed};
 use crate::check::task::{Page, PageLink};
 use crate::markup::encoding::charset;
 
+/// The body of an answer, up to a limit.
+#[derive(Debug)]
+pub(super) struct AnswerBody {
+    pub(super) status: u16,
+    pub(super) content_type: Option<String>,
+    pub(super) bytes: Vec<u8>,
+    /// The most bytes that are kept.
+    limit: usize,
+    /// Whether the body was longer than what is kept.
+    is_cut: bool,
+}
+
+impl AnswerBody {
+    /// Nothing yet of the body of this answer, of which at most `limit` bytes are kept.
+    pub(super) fn new(reply: &Reply<'_>, limit: u64) -> Self {
+        Self {
+            status: reply.answer.status,
+            content_type: reply.content_type(),
+            bytes: Vec::new(),
+            limit: usize::try_from(limit).unwrap_or(usize::MAX),
+            is_cut: false,
+        }
+    }
+
+    /// Adds a part, at most `room` bytes. Returns whether more is wanted.
+    pub(super) fn add(&mut self, part: &[u8], room: usize) -> bool {
+        let room = room.min(self.limit - self.bytes.len());
+        self.is_cut = part.len() > room;
+        self.bytes.extend_from_slice(&part[..part.len().min(room)]);
+        !self.is_cut
+    }
+}
+
 /// The format of the page at this URL; `None` if its body cannot be read. Without a type, a path without an extension is
 /// that of HTML. Many servers give sitemaps another type, above all in gzip: the name counts, too.
 pub(super) fn format(url: &Url, content_type: Option<&str>) -> Option<Format> {
-    let name = url.path().rsplit('/').next().unwrap_or_default();
-    let name = name.to_ascii_lowercase();
+    let name = file_name(url);
     let unpacked = name.strip_suffix(".gz").unwrap_or(&name);
     let named = || Format::of_name(unpacked);
     match content_type {
@@ -38,10 +70,10 @@ fn says_nothing(content_type: &str) -> bool {
     types.iter().any(|it| essence.eq_ignore_ascii_case(it))
 }
 
-fn has_extension(url: &Url) -> bool {
+/// The last part of the path, in lower case.
+fn file_name(url: &Url) -> String {
     let name = url.path().rsplit('/').next().unwrap_or_default();
-    let name = name.to_ascii_lowercase();
-    name.strip_suffix(".gz").unwrap_or(&name).contains('.')
+    name.to_ascii_lowercase()
 }
 
 /// A page whose body is not read.
@@ -59,10 +91,12 @@ pub(super) fn unread(url: &Url) -> Page {
 pub(super) fn read(url: &Url, body: &AnswerBody) -> Page {
     let content_type = body.content_type.as_deref();
     let charset = content_type.and_then(charset);
-    let unpacked = unpacked(&body.start);
+    let unpacked = unpacked(body);
     // Its type may be that of a page, or of nothing.
-    let is_guess = content_type.is_some_and(says_nothing) && !has_extension(url);
-    let is_damaged = is_packed(body.start.bytes()) && unpacked.1.is_some();
+    let name = file_name(url);
+    let has_extension = name.strip_suffix(".gz").unwrap_or(&name).contains('.');
+    let is_guess = content_type.is_some_and(says_nothing) && !has_extension;
+    let is_damaged = is_packed(&body.bytes) && unpacked.1.is_some();
     let format = match is_damaged || is_sitemap(&unpacked.0) {
         true => Some(Format::Xml),
         false => format(url, content_type).filter(|_| !is_guess),
@@ -84,14 +118,11 @@ fn is_sitemap(body: &[u8]) -> bool {
 }
 
 /// Reads a sitemap, whatever its type. `None`: it is something else, as on servers that answer 200 for everything.
-pub(super) fn read_sitemap(
-    url: &Url,
-    body: &BodyStart,
-    content_type: Option<&str>,
-) -> Option<Page> {
+pub(super) fn read_sitemap(url: &Url, body: &AnswerBody) -> Option<Page> {
     let unpacked = unpacked(body);
     let is_sitemap = unpacked.1.is_some() || is_sitemap(&unpacked.0);
-    is_sitemap.then(|| read_as(Format::Xml, url, unpacked, content_type.and_then(charset)))
+    let charset = body.content_type.as_deref().and_then(charset);
+    is_sitemap.then(|| read_as(Format::Xml, url, unpacked, charset))
 }
 
 /// The root element is within so many bytes.
@@ -139,15 +170,15 @@ fn read_as(
 }
 
 /// A body without gzip, and why it is not whole.
-fn unpacked(body: &BodyStart) -> (Cow<'_, [u8]>, Option<String>) {
-    let cut = || Some(format!("only the first {} bytes were read", body.limit()));
-    let is_cut = body.is_cut().then(cut).flatten();
-    if !is_packed(body.bytes()) {
-        return (Cow::Borrowed(body.bytes()), is_cut);
+fn unpacked(body: &AnswerBody) -> (Cow<'_, [u8]>, Option<String>) {
+    let cut = || Some(format!("only the first {} bytes were read", body.limit));
+    let is_cut = body.is_cut.then(cut).flatten();
+    if !is_packed(&body.bytes) {
+        return (Cow::Borrowed(&body.bytes), is_cut);
     }
     let mut unpacked = Vec::new();
-    let most = body.limit() as u64;
-    let read = Unpacked::new(body.bytes())
+    let most = body.limit as u64;
+    let read = Unpacked::new(&*body.bytes)
         .take(most)
         .read_to_end(&mut unpacked);
     let problem = match read {
@@ -202,18 +233,32 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
-    use crate::check::host::body::BodyUse;
+
+    fn body(limit: usize, content_type: &str) -> AnswerBody {
+        AnswerBody {
+            status: 200,
+            content_type: Some(content_type.to_owned()),
+            bytes: Vec::new(),
+            limit,
+            is_cut: false,
+        }
+    }
+
+    #[test]
+    fn not_more_than_the_limit_is_kept() {
+        let mut start = body(5, "");
+        assert!(start.add(b"abc", 3) && start.add(b"de", 9));
+        assert!(!start.is_cut);
+        assert!(!start.add(b"f", 9));
+        assert_eq!((&*start.bytes, start.is_cut), (&b"abcde"[..], true));
+        assert!(!body(0, "").add(b"a", 9));
+        assert!(!body(9, "").add(b"ab", 1));
+    }
 
     /// The links of a body with this type, and whether something is wrong.
     fn links(path: &str, content_type: &str, text: &[u8]) -> (Vec<String>, bool) {
-        let mut start = BodyStart::new(1 << 20);
-        start.add(text, 1 << 20);
-        let body = AnswerBody {
-            purpose: BodyUse::Page,
-            start,
-            status: 200,
-            content_type: Some(content_type.to_owned()),
-        };
+        let mut body = body(1 << 20, content_type);
+        body.add(text, 1 << 20);
         let root = Url::parse("http://h/").expect("a URL");
         let page = read(&root.join(path).expect("a URL"), &body);
         let links = page.links.iter().map(|link| link.url.to_string());
@@ -250,9 +295,9 @@ mod tests {
             (vec!["b".to_owned()], false)
         );
         let html = Url::parse("http://h/p").expect("a URL");
-        let mut start = BodyStart::new(1 << 20);
-        start.add(page, 1 << 20);
-        let read = read_as(Format::Html, &html, unpacked(&start), None);
+        let mut body = body(1 << 20, "text/html");
+        body.add(page, 1 << 20);
+        let read = read_as(Format::Html, &html, unpacked(&body), None);
         assert_eq!(read.base, html);
     }
 

@@ -1,23 +1,32 @@
 //! The robots.txt of a host (RFC 9309). Its delays apply to all requests; `Disallow` only to URLs that were not given.
 //! Where sitemaps are wanted and it names none, `/sitemap.xml` is read after it, in the same way.
 
-use courser::Response;
-use url::{Position, Url};
+use std::time::Instant;
 
-use super::body::BodyStart;
+use courser::{Codings, Request};
+use url::Position;
+
+use super::page::{self, AnswerBody};
+use super::url_check::Reply;
+use super::{Fetch, Host, Shared};
+use crate::check::links::Kind;
+use crate::check::sources::ProblemKind;
+use crate::check::task::{Page, PageLink};
+use crate::check::verdict::Cause;
+use crate::crawl::failure::FailureScope;
 use crate::crawl::redirect;
+use crate::crawl::retry::{Decision, Failed, Others, decide};
 use crate::crawl::retry_queue::Attempts;
-use crate::crawl::robots::{Access, READ};
+use crate::crawl::robots::{Access, READ, Robots};
+use crate::crawl::stats::Class;
 
 /// The request for robots.txt, or for the sitemap.
 #[derive(Debug)]
 pub(super) struct RobotsFetch {
-    pub(super) target: String,
-    pub(super) is_sitemap: bool,
+    target: String,
+    is_sitemap: bool,
     pub(super) attempts: Attempts,
     redirects: u32,
-    pub(super) content_type: Option<String>,
-    pub(super) body: BodyStart,
 }
 
 /// How far the work is with robots.txt.
@@ -36,53 +45,199 @@ pub(super) enum RobotsStage {
 }
 
 impl RobotsFetch {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(is_sitemap: bool) -> Self {
+        let target = if is_sitemap { SITEMAP } else { "/robots.txt" };
         Self {
-            target: "/robots.txt".to_owned(),
-            is_sitemap: false,
+            target: target.to_owned(),
+            is_sitemap,
             attempts: Attempts::default(),
             redirects: 0,
-            content_type: None,
-            body: BodyStart::new(READ as u64),
         }
     }
 
-    pub(super) fn sitemap(max_body: u64) -> Self {
-        Self {
-            target: SITEMAP.to_owned(),
-            is_sitemap: true,
-            body: BodyStart::new(max_body),
-            ..Self::new()
+    /// Begins a request: writes its head into an empty request.
+    pub(super) fn write(&mut self, now: Instant, base: &str, request: &mut Request) {
+        request.set_method("GET");
+        request.set_target(&format!("{base}{}", self.target));
+        request.header("Accept", "text/plain,*/*;q=0.1");
+        request.decode(Codings::all());
+        self.attempts.handle_sent(now);
+    }
+
+    /// How many bytes of the body of the answer with this head are read, if the body is wanted.
+    pub(super) fn wanted(&self, reply: &Reply<'_>, max_body: u64) -> Option<u64> {
+        let access = Access::of_status(reply.answer.status, self.redirects);
+        let limit = if self.is_sitemap {
+            max_body
+        } else {
+            READ as u64
+        };
+        (access == Access::Parse).then_some(limit)
+    }
+}
+
+impl Host {
+    /// The head of the answer decides.
+    pub(super) fn robots_answered(
+        &mut self,
+        now: Instant,
+        mut robots: Box<RobotsFetch>,
+        reply: &Reply<'_>,
+        shared: &mut Shared,
+    ) {
+        let status = reply.answer.status;
+        match Access::of_status(status, robots.redirects) {
+            Access::Follow => match self.robots_redirect(&robots, reply) {
+                Some(target) => {
+                    robots.target = target;
+                    robots.redirects += 1;
+                    self.queue.push_next(Fetch::Robots(robots));
+                }
+                None => self.without(&robots, Robots::allow_all(), shared),
+            },
+            Access::Unreachable => {
+                let failed = match reply.answer.is_throttling() {
+                    true => reply.failed(),
+                    false => Failed::new(Class::Status(status), FailureScope::Request),
+                };
+                let cause = match status {
+                    500..=599 if !failed.is_refusal => Cause::Status5xx(status),
+                    _ => Cause::Throttled,
+                };
+                let detail = format!("{} was answered with status {status}", &robots.target[1..]);
+                self.robots_failed(now, robots, failed, cause, detail, shared);
+            }
+            Access::Parse | Access::Unavailable => {
+                self.without(&robots, Robots::allow_all(), shared);
+            }
         }
     }
 
-    /// What the head of the response means.
-    pub(super) fn access(&self, status: u16) -> Access {
-        Access::of_status(status, self.redirects)
-    }
-
-    /// The next attempt reads the body from its beginning.
-    pub(super) fn start_over(&mut self) {
-        self.body = self.body.emptied();
-    }
-
-    /// Follows a redirect on this host. Redirects to other hosts are not followed: the rules would be those of another
-    /// server.
-    pub(super) fn redirected(&self, root: &Url, response: &Response) -> Option<Self> {
-        let from = root.join(&self.target).ok()?;
-        let to = redirect::target(&from, response.header("location")).ok()?;
+    /// The target of a redirect on this host. Redirects to other hosts are not followed: the rules would be those of
+    /// another server.
+    fn robots_redirect(&self, robots: &RobotsFetch, reply: &Reply<'_>) -> Option<String> {
+        let from = self.root.join(&robots.target).ok()?;
+        let to = redirect::target(&from, reply.response.header("location")).ok()?;
         let target = &to[Position::BeforePath..Position::AfterQuery];
-        let is_here = to.origin() == root.origin() && target != self.target;
-        is_here.then(|| Self {
-            target: target.to_owned(),
-            is_sitemap: self.is_sitemap,
-            redirects: self.redirects + 1,
-            attempts: self.attempts,
-            content_type: None,
-            body: self.body.emptied(),
-        })
+        let is_here = to.origin() == self.root.origin() && target != robots.target;
+        is_here.then(|| target.to_owned())
+    }
+
+    /// The body was read.
+    pub(super) fn robots_read(
+        &mut self,
+        robots: &RobotsFetch,
+        body: &AnswerBody,
+        shared: &mut Shared,
+    ) {
+        if !robots.is_sitemap {
+            self.politeness.parse_robots(&body.bytes);
+            return self.rules_known(shared);
+        }
+        self.robots = RobotsStage::Known;
+        if let Ok(url) = self.root.join(&robots.target)
+            && let Some(page) = page::read_sitemap(&url, body)
+        {
+            shared.sites.push((url, page));
+        }
+    }
+
+    /// The rules of the host are known. Its sitemaps come before its pages.
+    fn rules_known(&mut self, shared: &mut Shared) {
+        self.robots = RobotsStage::Known;
+        if !self.wants_sitemaps {
+            return;
+        }
+        let named = self.politeness.sitemaps();
+        if named.is_empty() {
+            if self.politeness.is_allowed(SITEMAP) {
+                self.robots = RobotsStage::Asked;
+                let sitemap = Box::new(RobotsFetch::new(true));
+                self.queue.push_next(Fetch::Robots(sitemap));
+            }
+            return;
+        }
+        let links = named.iter().map(|url| PageLink {
+            url: url.as_str().into(),
+            line: 0,
+            column: 0,
+            text: "".into(),
+            kind: Kind::Sitemap,
+        });
+        if let Ok(base) = self.root.join("/robots.txt") {
+            let page = Page {
+                links: links.collect(),
+                is_sitemap: true,
+                ..page::unread(&base)
+            };
+            shared.sites.push((base, page));
+        }
+    }
+
+    /// The request has failed, or the host asks for fewer requests.
+    pub(super) fn robots_failed(
+        &mut self,
+        now: Instant,
+        mut robots: Box<RobotsFetch>,
+        failed: Failed,
+        cause: Cause,
+        detail: String,
+        shared: &mut Shared,
+    ) {
+        let attempts = &mut robots.attempts;
+        let others = Others::default();
+        let decision = decide(now, failed, attempts, others, &mut self.politeness);
+        if self.keep_long_wait(now, decision) {
+            self.robots = RobotsStage::Wanted;
+            return;
+        }
+        let is_silent = self.given_up.is_some() || matches!(decision, Decision::GiveUpHost(_));
+        if is_silent && self.policy.asks_for_days {
+            self.robots = RobotsStage::Wanted;
+            return self.give_up(now, cause, Some(detail), shared);
+        }
+        match decision {
+            Decision::RetryAt(due) if self.given_up.is_none() => {
+                // What the sitemaps name comes before the pages.
+                self.robots = match self.wants_sitemaps {
+                    true => RobotsStage::Asked,
+                    false => RobotsStage::Failing,
+                };
+                self.queue.postpone(due, Fetch::Robots(robots));
+            }
+            Decision::GiveUpHost(_) if !robots.is_sitemap => {
+                self.give_up(now, cause, Some(detail), shared);
+            }
+            // A sitemap that may be there.
+            _ if robots.is_sitemap => {
+                self.robots = RobotsStage::Known;
+                if let Ok(url) = self.root.join(&robots.target) {
+                    let page = Page {
+                        problem: Some((ProblemKind::Cut, detail)),
+                        ..page::unread(&url)
+                    };
+                    shared.sites.push((url, page));
+                }
+            }
+            // The rules are not known, so that only URLs that were given may be asked (RFC 9309 §2.3.1.4).
+            _ => {
+                self.unread_robots = Some((cause, detail));
+                self.without(&robots, Robots::disallow_all(), shared);
+            }
+        }
+    }
+
+    /// There is nothing to read. `rules`: those of a robots.txt that cannot be read.
+    fn without(&mut self, fetch: &RobotsFetch, rules: Robots, shared: &mut Shared) {
+        match fetch.is_sitemap {
+            true => self.robots = RobotsStage::Known,
+            false => {
+                self.politeness.obey(rules);
+                self.rules_known(shared);
+            }
+        }
     }
 }
 
 /// Where the sitemap of a host is if nothing names one.
-pub(super) const SITEMAP: &str = "/sitemap.xml";
+const SITEMAP: &str = "/sitemap.xml";

@@ -783,3 +783,87 @@ fn wrong_lines_that_are_harmless_are_dropped_and_told_of() {
     ];
     assert_eq!(seen.collect::<Vec<_>>(), expected);
 }
+
+#[test]
+fn one_request_at_a_time_until_an_answer_is_good() {
+    let (mut watch, now) = (BreakerWatch::default(), Instant::now());
+    let second = Duration::from_secs(1);
+    assert!(watch.may_send(now, 64) && watch.until.is_none());
+    watch.handle_failure(Cause::Reset, "reset");
+    assert!(!watch.handle_open(now, now + second * 5, second * 60));
+    assert!(!watch.may_send(now + second * 4, 0));
+    assert!(watch.may_send(now + second * 5, 0) && !watch.may_send(now + second * 5, 1));
+    watch.handle_answer(502);
+    assert!(watch.until.is_some());
+    assert_eq!(watch.failure(), (Cause::Status5xx(502), None));
+    watch.handle_answer(404);
+    assert!(watch.may_send(now, 64) && watch.until.is_none());
+}
+
+#[test]
+fn a_host_that_fails_longer_than_the_patience_is_given_up() {
+    let (mut watch, mut now) = (BreakerWatch::default(), Instant::now());
+    let patience = Duration::from_secs(60);
+    for (pause, given_up) in [(5, false), (10, false), (20, false), (40, true)] {
+        let until = now + Duration::from_secs(pause);
+        // All calls in flight are refused.
+        for _ in 0..8 {
+            assert_eq!(watch.handle_open(now, until, patience), given_up);
+        }
+        now = until;
+    }
+    watch.handle_answer(200);
+    assert!(!watch.handle_open(now, now + patience, patience));
+    assert!(!watch.handle_open(now, now, Duration::MAX));
+}
+
+#[test]
+fn a_host_that_was_given_up_is_probed_after_a_growing_time() {
+    let mut policy = Policy {
+        asks_for_days: true,
+        ..Policy::default()
+    };
+    policy.host.robots = false;
+    let root = "http://h/".parse().expect("a URL");
+    let mut host = Host::new(root, None, Arc::new(policy));
+    let mut shared = Shared::new(Stats::default());
+    let mut now = Instant::now();
+    let add = |host: &mut Host, shared: &mut Shared| {
+        for path in 0..2 {
+            let url = format!("http://h/{path}").parse().expect("a URL");
+            host.add_task(Task::given(UrlId(path), url), shared);
+        }
+    };
+    let verdicts = |shared: &mut Shared| {
+        let outcomes = shared.take_outcomes(Timestamp::UNIX_EPOCH).into_iter();
+        outcomes.map(|it| it.verdict).collect::<Vec<_>>()
+    };
+    let silent = Verdict::Failed(Cause::ConnectTimeout);
+    let mut request = Request::get("/");
+    let growing = [30, 60, 120, 240, 480, 900].map(|rest| (rest, false));
+    for (rest, is_answered) in growing.into_iter().chain([(900, true), (30, false)]) {
+        host.give_up(now, Cause::ConnectTimeout, None, &mut shared);
+        // What was in flight fails later, and for another reason.
+        host.give_up(now, Cause::Refused, None, &mut shared);
+        verdicts(&mut shared);
+        add(&mut host, &mut shared);
+        now += Duration::from_secs(rest - 1);
+        assert_eq!(host.poll_timeout(now, &shared), Some(now));
+        assert!(host.poll_request(now, &mut request, &mut shared).is_none());
+        assert_eq!(verdicts(&mut shared), [silent; 2], "{rest}");
+        now += Duration::from_secs(1);
+        add(&mut host, &mut shared);
+        let probe = host.poll_request(now, &mut request, &mut shared);
+        assert!(host.poll_request(now, &mut request, &mut shared).is_none());
+        assert_eq!(host.poll_timeout(now, &shared), None);
+        let id = probe.expect("a probe").id;
+        if is_answered {
+            host.handle_head(now, id, &Response::new(), &mut shared);
+            assert!(!host.is_given_up());
+            continue;
+        }
+        if let Some((Fetch::Url(check), _)) = host.ended(id, &mut shared) {
+            host.report(check, silent, None, &mut shared);
+        }
+    }
+}
