@@ -2,9 +2,9 @@
 //!
 //! [`find`] searches web directory hierarchies, [`check`] tells whether links are good, [`watch`] keeps telling,
 //! [`get`] transfers URLs; [`crawl`] holds what crawls of many hosts share, [`jobs`] runs work on threads with retries,
-//! [`demo`] the sample mirror and its server.
+//! [`demo`] the sample mirror and its server. [`plain`] is what all of them use.
 
-// `terminal::say` is used instead, which does not panic.
+// `plain::terminal::say` is used instead, which does not panic.
 #![warn(clippy::print_stderr)]
 
 pub mod check;
@@ -17,10 +17,9 @@ pub mod get;
 pub mod glossary;
 pub mod jobs;
 mod markup;
+pub mod plain;
 mod report;
 mod stdout;
 pub mod store;
-pub mod terminal;
 mod toml_text;
-mod values;
 pub mod watch;

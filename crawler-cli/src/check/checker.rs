@@ -15,11 +15,11 @@ use super::run;
 use super::select::Selection;
 use super::sources::{FileId, Input, SourceOptions};
 use super::summary::Summary;
-use crate::crawl::random::fresh_seed;
 use crate::crawl::reporter::{Callback, Reporter, Reports};
 use crate::crawl::settings::Settings;
 use crate::crawl::transfer::Transfer;
 use crate::find::scope::Scope;
+use crate::plain::random::fresh_seed;
 use crate::store::StoreError;
 
 /// A check: its inputs and its settings.

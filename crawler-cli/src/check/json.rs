@@ -11,7 +11,7 @@ use jiff::fmt::temporal::DateTimePrinter;
 
 use super::{Checked, Reference, reason};
 use crate::crawl::redirect::Redirect;
-use crate::terminal::push_json_string;
+use crate::plain::terminal::push_json_string;
 
 /// Appends the line of a URL.
 pub(crate) fn write(checked: &Checked, out: &mut Vec<u8>) {

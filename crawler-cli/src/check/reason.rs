@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::host::GIVEN_UP;
 use super::{Cause, Checked, Standing, Verdict};
 use crate::crawl::redirect::Redirect;
+use crate::plain::text::rough_span;
 
 /// Why a URL is not good, or where its redirects lead; `None` if it is good without redirects.
 pub(crate) fn reason(checked: &Checked) -> Option<String> {
@@ -27,7 +28,11 @@ pub(crate) fn reason(checked: &Checked) -> Option<String> {
         words += &format!(" (redirected to {url})");
     }
     match checked.standing {
-        Standing::FailsRecently(Some(left)) => words += &format!(" (fails in {})", span(left)),
+        Standing::FailsRecently(Some(left)) => {
+            // Just after a failure, hardly anything of the time has passed.
+            let left = Duration::from_secs(left.as_secs().div_ceil(60) * 60);
+            words += &format!(" (fails in {})", rough_span(left));
+        }
         Standing::FailsRecently(None) => words += " (not for long enough: --fail-after)",
         _ => {}
     }
@@ -39,16 +44,6 @@ pub(crate) fn is_of_host_given_up(checked: &Checked) -> bool {
     let words = checked.detail.as_deref().unwrap_or_default();
     // Not what a server says.
     checked.status.is_none() && words.trim_end_matches(')').ends_with(GIVEN_UP)
-}
-
-/// A time span in its largest fitting unit, rounded up: `45 min`, `3 h`, `2 d`.
-fn span(span: Duration) -> String {
-    let in_units = |seconds: u64| (span.as_nanos()).div_ceil(u128::from(seconds) * 1_000_000_000);
-    match (in_units(60), in_units(3_600)) {
-        (minutes, ..=1) => format!("{minutes} min"),
-        (_, hours @ ..=47) => format!("{hours} h"),
-        _ => format!("{} d", in_units(86_400)),
-    }
 }
 
 /// Where the redirects of a good URL lead; `None` without redirects.

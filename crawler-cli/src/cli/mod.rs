@@ -20,8 +20,9 @@ mod signals;
 mod usage;
 mod watch;
 
+use crate::plain::{terminal, values};
+use crate::stdout;
 use crate::watch::log::mask;
-use crate::{stdout, terminal, values};
 use usage::{Failure, UsageError, WantsMan, explained, named};
 
 /// Runs the program with its arguments.

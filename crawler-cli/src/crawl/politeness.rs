@@ -13,9 +13,9 @@ use courser::{Rate, RateLimiter};
 
 use super::allowance::Allowance;
 use super::policy::{HostPolicy, RetryPolicy};
-use super::random::Random;
 use super::robots::Robots;
 use super::stats::{Class, Reason, Waiting};
+use crate::plain::random::Random;
 
 /// The limits and the state of one host.
 #[derive(Debug)]

@@ -9,8 +9,10 @@ use std::time::Instant;
 use console::style;
 
 use crate::find::{Event, Find, Kind, Summary};
-use crate::report::{Live, Progress, describe, summary_text, thousands};
-use crate::{stdout, terminal};
+use crate::plain::terminal;
+use crate::plain::text::thousands;
+use crate::report::{Live, Progress, describe, summary_text};
+use crate::stdout;
 
 pub mod server;
 pub mod tree;

@@ -14,6 +14,7 @@ use crate::crawl::policy::RetryPolicy;
 use crate::crawl::redirect::NotFollowed;
 use crate::crawl::retry::Reason;
 use crate::crawl::stats::Class;
+use crate::plain::text;
 
 /// Why a URL could not be read.
 #[derive(Debug)]
@@ -254,7 +255,7 @@ impl fmt::Display for Cause {
                 write!(f, "the URLs in the page exceed {limit} bytes together")
             }
             Self::OverlongLinks(left_out, limit) => {
-                let count = counted(left_out.len(), "entry", "entries");
+                let count = text::count(left_out.len() as u64, "entry", "entries");
                 write!(f, "{count} left out, whose URLs exceed {limit} bytes: ")?;
                 left_out.fmt(f)
             }
@@ -280,17 +281,17 @@ impl fmt::Display for Cause {
             Self::Robots => f.write_str("not read: robots.txt disallows it"),
             Self::RobotsUnread(cause) => write!(f, "not read: robots.txt could not be read: {cause}"),
             Self::Nameless(left_out) => {
-                let count = counted(left_out.len(), "entry", "entries");
+                let count = text::count(left_out.len() as u64, "entry", "entries");
                 write!(f, "{count} left out, whose names cannot be part of a path: ")?;
                 left_out.fmt(f)
             }
             Self::LeftOut(left_out) => {
-                let count = counted(left_out.len(), "link", "links");
+                let count = text::count(left_out.len() as u64, "link", "links");
                 write!(f, "{count} left out, which lead elsewhere: ")?;
                 left_out.fmt(f)
             }
             Self::Outside(left_out) => {
-                let count = counted(left_out.len(), "object", "objects");
+                let count = text::count(left_out.len() as u64, "object", "objects");
                 write!(f, "{count} left out, which are not below the prefix that was asked for: ")?;
                 left_out.fmt(f)
             }
@@ -380,11 +381,6 @@ fn in_units(bytes: u64) -> String {
     let unit = units.into_iter().find(|(_, shift)| bytes >> shift >= 100);
     let (unit, shift) = unit.unwrap_or(("K", 10));
     format!("{}{unit}", bytes.div_ceil(1 << shift))
-}
-
-/// A number with what is counted.
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 #[cfg(test)]

@@ -61,10 +61,10 @@ mod summary;
 mod visitor;
 
 pub use crate::crawl::policy::{HostPolicy, RetryPolicy};
-use crate::crawl::random::fresh_seed;
 use crate::crawl::reporter::{Callback, Reporter, Reports};
 use crate::crawl::settings::Settings;
 pub use crate::crawl::transfer::USER_AGENT;
+use crate::plain::random::fresh_seed;
 pub use cause::{Cause, Failure};
 use download::{Base, Root, Store};
 pub use event::Event;

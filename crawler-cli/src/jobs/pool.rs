@@ -12,8 +12,8 @@ use super::letter::{DeadLetter, DeadLetterQueue, DeadLetters, DeadReason, shorte
 use super::settings::PoolSettings;
 use super::task::JobError;
 use crate::crawl::cancel::Cancel;
-use crate::crawl::random::{Random, fresh_seed};
 use crate::crawl::retry_queue::RetryQueue;
+use crate::plain::random::{Random, fresh_seed};
 
 /// Runs jobs of one type on a number of threads.
 ///

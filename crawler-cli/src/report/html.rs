@@ -8,11 +8,12 @@ use maud::{Markup, html};
 
 use super::page::{self, link, section};
 use super::sizes::Sizes;
-use super::statistics::{size_text, span_text, summary_text, thousands};
+use super::statistics::summary_text;
 use super::{check_writable, describe};
 use crate::crawl::stats::HostStats;
 use crate::find::{Ending, Found, Summary, Unread};
-use crate::terminal;
+use crate::plain::terminal;
+use crate::plain::text::{size, span, thousands};
 
 /// What the page shows beside the numbers of the [`Summary`].
 #[derive(Debug)]
@@ -67,9 +68,9 @@ impl Page {
                 ("found", thousands(summary.matched), false),
                 ("files", thousands(counts.files), false),
                 ("not read", thousands(counts.unread), counts.unread > 0),
-                ("time", span_text(summary.elapsed), false),
+                ("time", span(summary.elapsed), false),
                 ("requests/s", thousands(summary.requests_per_second()), false),
-                ("received", size_text(summary.stats.bytes()), false),
+                ("received", size(summary.stats.bytes()), false),
             ]))
             @match self.sizes.tree() {
                 Some(tree) => (section("Sizes", "Of the files that were found, as the listings tell them, and as shares of all.", &tree)),

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use console::Term;
 
-use super::statistics::{count, downloads_progress, thousands, what_is_read};
+use super::statistics::{downloads_progress, what_is_read};
 use crate::crawl::stats::{HostStats, Stats};
 use crate::find::Summary;
+use crate::plain::text::{count, thousands};
 
 /// Whether progress is shown.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -25,13 +25,14 @@ mod waits;
 use crate::crawl::reporter::{Reporter, Results};
 use crate::find::state::State;
 use crate::find::{Cause, Event, Find, StateError, Summary, Unread};
-use crate::{stdout, terminal};
+use crate::plain::terminal;
+use crate::stdout;
 pub(crate) use format::Format;
 use html::Page;
 pub(crate) use live::{Live, Progress};
 use messages::Messages;
 use rustix::fs;
-pub(crate) use statistics::{summary_text, thousands};
+pub(crate) use statistics::summary_text;
 use unread::{UnreadFile, UnreadList};
 
 /// How a search is shown.

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::page::{line, link};
-use super::statistics::{count, size_text};
 use crate::find::range::SizeRange;
 use crate::find::{Found, Kind};
-use crate::terminal;
+use crate::plain::terminal;
+use crate::plain::text::{count, size};
 
 /// Numbers and bytes of files: by file at first, by directory when there are too many files.
 #[derive(Debug)]
@@ -161,7 +161,7 @@ impl Weight {
         let files = count(self.files, "file", "files");
         match self.bytes {
             0 => files,
-            bytes => format!("{}, {files}", size_text(bytes)),
+            bytes => format!("{}, {files}", size(bytes)),
         }
     }
 }

@@ -10,6 +10,7 @@ use super::unread::UnreadList;
 use crate::crawl::stats::{Class, HostStats, Stats};
 use crate::find::download::DownloadCounts;
 use crate::find::{Ending, Follow, Summary};
+use crate::plain::text::{self, count, thousands};
 
 /// The summary in one line.
 pub(crate) fn summary_text(summary: &Summary) -> String {
@@ -172,7 +173,7 @@ pub(super) fn downloads_progress(downloads: &DownloadCounts) -> Vec<String> {
     if downloads.kept > 0 {
         parts.push(format!("{} there already", thousands(downloads.kept)));
     }
-    parts.push(size_text(downloads.bytes));
+    parts.push(text::size(downloads.bytes));
     parts.push(format!("{} under way", thousands(downloads.under_way)));
     parts
 }
@@ -206,109 +207,12 @@ pub(super) fn what_is_read(summary: &Summary, n: u64) -> String {
     }
 }
 
-/// A number and its noun: `1 file`, `2,000 files`.
-pub(super) fn count(n: u64, one: &str, many: &str) -> String {
-    format!("{} {}", thousands(n), if n == 1 { one } else { many })
-}
-
-/// A number with commas between thousands.
-pub(crate) fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A number of bytes with a unit that is a power of 1024.
-pub(super) fn size_text(bytes: u64) -> String {
-    let mut unit = "B";
-    let mut size = bytes as f64;
-    for larger in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
-        if size < 1023.5 {
-            break;
-        }
-        size /= 1024.0;
-        unit = larger;
-    }
-    if unit == "B" || size >= 9.95 {
-        format!("{size:.0} {unit}")
-    } else {
-        format!("{size:.1} {unit}")
-    }
-}
-
-/// A duration with two or three digits.
-pub(super) fn span_text(span: Duration) -> String {
-    let micros = span.as_micros();
-    let ms = micros as f64 / 1e3;
-    match micros {
-        0..1_000 => format!("{micros} µs"),
-        1_000..10_000 => format!("{ms:.1} ms"),
-        10_000..1_000_000 => format!("{ms:.0} ms"),
-        1_000_000..10_000_000 => format!("{:.2} s", ms / 1e3),
-        10_000_000..100_000_000 => format!("{:.1} s", ms / 1e3),
-        _ => clock_text(span),
-    }
-}
-
-/// `1:02`, `1:00:02`
-fn clock_text(span: Duration) -> String {
-    let (minutes, seconds) = (span.as_secs() / 60, span.as_secs() % 60);
-    match minutes / 60 {
-        0 => format!("{minutes}:{seconds:02}"),
-        hours => format!("{hours}:{:02}:{seconds:02}", minutes % 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU64;
 
     use super::*;
     use crate::find::Counts;
-
-    #[test]
-    fn numbers_have_commas() {
-        for (n, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ] {
-            assert_eq!(thousands(n), text);
-        }
-    }
-
-    #[test]
-    fn sizes_and_times_are_short() {
-        for (bytes, text) in [
-            (0, "0 B"),
-            (1023, "1023 B"),
-            (1024, "1.0 KiB"),
-            (10_188, "9.9 KiB"),
-            (10_189, "10 KiB"),
-            (1_048_063, "1023 KiB"),
-            (1_048_064, "1.0 MiB"),
-            (u64::MAX, "16 EiB"),
-        ] {
-            assert_eq!(size_text(bytes), text);
-        }
-        for (micros, text) in [
-            (999, "999 µs"),
-            (1_000, "1.0 ms"),
-            (340_000, "340 ms"),
-            (1_234_567, "1.23 s"),
-            (61_500_000, "61.5 s"),
-            (3_723_000_000, "1:02:03"),
-        ] {
-            assert_eq!(span_text(Duration::from_micros(micros)), text);
-        }
-    }
 
     #[test]
     fn rates_are_shown_as_they_are_typed() {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Zoned};
 
-use super::statistics::{count, thousands};
 use crate::crawl::stats::{Reason, Stats, Waiting};
+use crate::plain::text::{count, thousands};
 
 /// Which long waits were told.
 #[derive(Debug, Default)]

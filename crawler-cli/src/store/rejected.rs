@@ -9,14 +9,13 @@
 //! eight words of one block of 32 bytes, one line of a cache. With 17 bits a key about 0.1 % of other URLs get a yes. Keys
 //! are never taken out: a URL that came back gets a yes until the filter is built again.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::crawl::file_lock::{beside, sync_folder};
+use crate::plain::files::{beside, replace};
 
 /// What the name of the file of the filter ends with.
 pub(crate) const REJECTED: &str = "-rejected";
@@ -170,15 +169,8 @@ impl Rejected {
     /// The file cannot be written.
     pub(crate) fn save(&self, database: &Path, covered: Covered) -> io::Result<()> {
         let path = file_of(database);
-        let temporary = beside(&path, ".new");
-        let written = write(&temporary, &self.to_bytes(covered))
-            .and_then(|()| fs::rename(&temporary, &path))
-            .and_then(|()| sync_folder(&path));
-        if written.is_err() {
-            // What is left would be replaced the next time.
-            let _ = fs::remove_file(&temporary);
-        }
-        written
+        let bytes = self.to_bytes(covered);
+        replace(&path, &beside(&path, ".new"), 0o600, &bytes)
     }
 
     /// Reads the file of the store with this database. `None` if there is none, or it is not what was written.
@@ -196,14 +188,6 @@ impl Rejected {
 /// The file of the filter.
 fn file_of(database: &Path) -> PathBuf {
     beside(database, REJECTED)
-}
-
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let mut file = options.open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 const MAGIC: [u8; 8] = *b"Crsr-rej";

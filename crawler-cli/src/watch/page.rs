@@ -17,11 +17,12 @@ use url::Url;
 use super::figures::Figures;
 use super::hands::status::Overview;
 use super::hands::why::{Around, general, waits};
-use super::hands::words::{self, count, distance, number, safe, span, stamp};
+use super::hands::words::{self, distance, safe, stamp};
 use super::hands::{Live, Reader, root_of};
 use super::hour::{MINUTES, Minute};
 use super::sets::LastReading;
 use crate::check::life::State;
+use crate::plain::text::{count, rough_span, thousands};
 use crate::store::{
     Cursor, Event, Notice, NoticeId, Scope, StoreError, WatchStore as _, WatchedUrl,
 };
@@ -98,14 +99,14 @@ impl Seen {
                     @if reasons.is_empty() { p.good { "Asking" } }
                     @for reason in &reasons { p.bad { "Not asking: " (reason.text) } }
                     dl { @for (name, value) in self.tiles(figures, minutes.first()) { div { dt { (name) } dd { (value) } } } }
-                    dl { @for state in State::ALL { div { dt { (state.name()) } dd { (number(urls(state))) } } } }
+                    dl { @for state in State::ALL { div { dt { (state.name()) } dd { (thousands(urls(state))) } } } }
                     @if overview.counts.private > 0 { p.bad {
                         (count(overview.counts.private, "URL", "URLs")) " at private addresses: asked only with limits.allow_private"
                     } }
                     div.curves {
                         (curve("checks a second", minutes, |minute| minute.checks, rate))
                         (curve("P95 of answers", minutes, |minute| minute.p95.as_secs_f64(), seconds))
-                        (curve("pruned a minute", minutes, |minute| minute.pruned, |pruned| number(pruned.round() as u64)))
+                        (curve("pruned a minute", minutes, |minute| minute.pruned, |pruned| thousands(pruned.round() as u64)))
                     }
                     h2 { "Guards and holds" }
                     table {
@@ -114,8 +115,8 @@ impl Seen {
                             None => td.good { "works" },
                         } }
                         @if let Some(pruned) = core.and_then(|core| core.pruned) { tr { th { "prune budget" } td {
-                            (count(pruned.pruned, "URL", "URLs")) " pruned in " (span(pruned.per))
-                            @if let Some(most) = pruned.most { ", at most " (number(most)) }
+                            (count(pruned.pruned, "URL", "URLs")) " pruned in " (rough_span(pruned.per))
+                            @if let Some(most) = pruned.most { ", at most " (thousands(most)) }
                         } } }
                         @for pause in self.around.pauses.iter().take(MOST_ROWS) { tr { th { "paused" } td {
                             @match &pause.what { Scope::All => "everything", Scope::Host(root) => (words::url(root)) }
@@ -152,7 +153,7 @@ impl Seen {
                         td { (safe(&set.name)) }
                         td { (count(set.members, "URL", "URLs")) }
                         @if let Some((lost, members)) = set.refused { td.bad {
-                            "source refused: " (number(lost)) " of " (count(members, "URL", "URLs")) " are missing"
+                            "source refused: " (thousands(lost)) " of " (count(members, "URL", "URLs")) " are missing"
                         } } @else { td { @if let Some(at) = set.read_at { "read " (time(now, at)) } } }
                     } } }
                     table { @for (name, last) in readings.iter().take(MOST_ROWS) { @if let Err(why) = &last.outcome { tr {
@@ -184,7 +185,7 @@ impl Seen {
         let known = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
         let time = |time: Duration| seconds(time.as_secs_f64());
         let letters: Vec<String> = (self.overview.letters.iter())
-            .map(|(reason, letters)| format!("{} {}", safe(reason), number(*letters)))
+            .map(|(reason, letters)| format!("{} {}", safe(reason), thousands(*letters)))
             .collect();
         let letters = Some(letters.join(", ")).filter(|letters| !letters.is_empty());
         let jobs = self.overview.jobs.iter();
@@ -192,13 +193,13 @@ impl Seen {
         let late = figures.backlog.staleness.get() * 100.0;
         let lag = Duration::from_millis(figures.backlog.lag.get());
         [
-            ("URLs", number(self.overview.counts.urls())),
+            ("URLs", thousands(self.overview.counts.urls())),
             ("checks a second", known(last.map(|last| rate(last.checks)))),
             ("P50 of answers", known(last.map(|last| time(last.p50)))),
             ("P95 of answers", known(last.map(|last| time(last.p95)))),
             ("late", format!("{late:.1} %")),
-            ("oldest due", span(lag)),
-            ("jobs", number(jobs.sum())),
+            ("oldest due", rough_span(lag)),
+            ("jobs", thousands(jobs.sum())),
             ("dead letters", known(letters)),
         ]
     }
@@ -255,7 +256,7 @@ fn rate(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
         ..10.0 => format!("{value:.2}"),
-        _ => number(value as u64),
+        _ => thousands(value as u64),
     }
 }
 

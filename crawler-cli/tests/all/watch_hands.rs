@@ -17,7 +17,7 @@ use crate::common::{ClosedPort, crawler, stderr};
 use crawler_cli::check::guard::{Guard, Hold};
 use crawler_cli::check::life::{Context, Profile, State};
 use crawler_cli::check::{Cause, Verdict};
-use crawler_cli::crawl::random::Random;
+use crawler_cli::plain::random::Random;
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
     Amendment, Answer, Buried, Change, Engine, HostHold, Judgement, Lane, NewDeadLetter,

@@ -34,12 +34,12 @@ use super::verdict::{Ask, Cause, HeadFacts, HeadFault, Verdict};
 use crate::crawl::calls::Drive;
 use crate::crawl::origin::{is_loopback, same_host};
 use crate::crawl::politeness::Politeness;
-use crate::crawl::random::seed_of_host;
 use crate::crawl::retry::{self, Decision};
 use crate::crawl::retry_queue::RetryQueue;
 use crate::crawl::robots::Robots;
 use crate::crawl::stats::{Reason, Stats, Waiting};
 use crate::crawl::work::{Body, HostWork, RequestId, Submission};
+use crate::plain::random::seed_of_host;
 
 pub use shared::{HeadUse, Observe, Policy, Purpose, Shared};
 pub(in crate::check) use url_check::UrlCheck;

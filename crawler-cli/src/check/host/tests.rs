@@ -428,7 +428,7 @@ fn one_request_where_head_answers_and_two_for_what_is_gone() {
 /// 12 % of the requests fail at random; the verdicts are those of a server that never fails.
 #[test]
 fn random_failures_change_no_verdict() {
-    let random = Mutex::new(crate::crawl::random::Random::new(12));
+    let random = Mutex::new(crate::plain::random::Random::new(12));
     let server = Server::start(move |asked| {
         let number = random.lock().expect("no panic").next_number();
         match (number % 100, asked.path.len() % 3) {

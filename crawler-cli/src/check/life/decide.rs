@@ -12,7 +12,7 @@ use super::states::{Flag, PruneWait, State, Transition, Why};
 use super::time::{after, between, to_millis};
 use crate::check::guard::Guard;
 use crate::check::verdict::{Cause, Class, Verdict};
-use crate::crawl::random::Random;
+use crate::plain::random::Random;
 
 /// What else is known at the time of a verdict.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -18,7 +18,7 @@
 //! ```
 //! use crawler_cli::check::life::{Context, Profile, Record, State};
 //! use crawler_cli::check::{Cause, Verdict};
-//! use crawler_cli::crawl::random::Random;
+//! use crawler_cli::plain::random::Random;
 //! use jiff::{SignedDuration, Timestamp};
 //!
 //! let rules = Profile::Default.rules();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::check::guard::Guard;
 use crate::check::verdict::{Cause, Class, Verdict};
-use crate::crawl::random::Random;
+use crate::plain::random::Random;
 
 /// A URL with its rules.
 struct Story {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::check::life::{Context, Held, Record as Life, Rules};
 use crate::check::verdict::Verdict;
-use crate::crawl::random::Random;
+use crate::plain::random::Random;
 use crate::store::{Answer, Change, HostFacts, Past, Queued};
 
 /// The lives of URLs.

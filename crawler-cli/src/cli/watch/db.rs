@@ -8,8 +8,9 @@ use serde_json::json;
 
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::{Failure, usage};
+use crate::plain::text;
 use crate::store::{Place, Problem, check as check_store, copy as copy_store, sqlite};
-use crate::watch::hands::{counted, safe};
+use crate::watch::hands::safe;
 use crate::watch::log::mask;
 
 /// Back up, restore, check or copy the store
@@ -162,7 +163,7 @@ fn copy(db: &Db, from: &str, to: &str) -> Result<(), Failure> {
         )),
         false => print(&format!(
             "copied {} from {from} to {to}\n",
-            counted(rows, "row", "rows")
+            text::count(rows, "row", "rows")
         )),
     }
 }

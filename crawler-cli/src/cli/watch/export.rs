@@ -1,6 +1,6 @@
 //! `watch export`: URLs and changes of state, for programs.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -13,8 +13,9 @@ use super::verb::{ConfigFile, Json, state};
 use crate::check::life::State;
 use crate::cli::signals::interrupt_flag;
 use crate::cli::usage::{Failure, usage};
+use crate::plain::files::{beside, replace, resolved};
+use crate::plain::terminal::{neutralise, say};
 use crate::store::{Cursor, StoreErrorKind};
-use crate::terminal::{neutralise, say};
 use crate::watch::hands::{ExportError, ExportFormat, Exported, Reader};
 
 /// Print all URLs with their states, or all changes
@@ -231,14 +232,16 @@ impl Place {
 
 /// Writes a cursor into a file, whole or not at all.
 fn keep(file: &Path, cursor: Cursor) -> io::Result<()> {
-    let mut beside = file.to_owned().into_os_string();
-    beside.push(".new");
+    let text = format!("{}\n", cursor.0);
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", file.display()));
-    let mut new = File::create(&beside).map_err(named)?;
-    writeln!(new, "{}", cursor.0).map_err(named)?;
-    new.sync_data().map_err(named)?;
-    fs::rename(&beside, file).map_err(named)
+    replace(
+        &resolved(file),
+        &beside(file, ".new"),
+        0o666,
+        text.as_bytes(),
+    )
+    .map_err(named)
 }
 
 /// Whether nobody reads the output any more.

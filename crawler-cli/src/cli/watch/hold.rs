@@ -4,8 +4,9 @@ use jiff::Timestamp;
 
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::Failure;
+use crate::plain::text;
 use crate::watch::control::{Command, ControlError, HoldDeed, Reply};
-use crate::watch::hands::{Shape, counted, shown_url};
+use crate::watch::hands::{Shape, shown_url};
 
 /// List, release or confirm hosts that are held
 ///
@@ -70,7 +71,7 @@ fn end(config: &ConfigFile, name: &str, deed: HoldDeed) -> Result<(), Failure> {
                     HoldDeed::Release => "released",
                     HoldDeed::Confirm => "confirmed",
                 };
-                let urls = counted(count, "URL", "URLs");
+                let urls = text::count(count, "URL", "URLs");
                 print(&format!("{done} {}: {urls}\n", shown_url(root)))?;
                 ended += 1;
             }

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::target::{Chosen, Which, chosen_by_name};
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::Failure;
+use crate::plain::text;
 use crate::watch::control::Command;
-use crate::watch::hands::counted;
 
 /// Have URLs asked as soon as possible
 ///
@@ -57,7 +57,7 @@ impl Recheck {
 fn in_words(due: u64, is_service: bool) -> String {
     let due = match due {
         0 => "nothing to change: due already, held, or in no set".to_owned(),
-        due => format!("made {} due now", counted(due, "URL", "URLs")),
+        due => format!("made {} due now", text::count(due, "URL", "URLs")),
     };
     match is_service {
         true => due,

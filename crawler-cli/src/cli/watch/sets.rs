@@ -6,9 +6,10 @@ use super::list::{Given, each};
 use super::target::{Chosen, Which, chosen};
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::Failure;
-use crate::values;
+use crate::plain::text;
+use crate::plain::values;
 use crate::watch::control::{Command, Hand, Reply};
-use crate::watch::hands::{counted, safe, shortened_url};
+use crate::watch::hands::{safe, shortened_url};
 
 /// Add URLs to a set, so that they are watched
 ///
@@ -77,7 +78,7 @@ impl Add {
             false => print(&format!(
                 "set {}: removed {}\n",
                 safe(set),
-                counted(lost, "URL", "URLs")
+                text::count(lost, "URL", "URLs")
             )),
         }
     }
@@ -269,7 +270,10 @@ impl Remove {
         }
         match self.json.is_asked {
             true => print(&format!("{}\n", json!({ "removed": removed })))?,
-            false => print(&format!("removed {}\n", counted(removed, "URL", "URLs")))?,
+            false => print(&format!(
+                "removed {}\n",
+                text::count(removed, "URL", "URLs")
+            ))?,
         }
         if is_whole { Ok(()) } else { Err(Failure::Said) }
     }

@@ -4,7 +4,7 @@ use super::list::each;
 use super::verb::{ConfigFile, state};
 use crate::check::life::State;
 use crate::cli::usage::{Failure, usage};
-use crate::terminal::{neutralise, say};
+use crate::plain::terminal::{neutralise, say};
 use crate::watch::control::{Command, Target};
 
 /// What was typed about them.

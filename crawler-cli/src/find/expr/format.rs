@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use crate::find::found::{Found, Kind};
 use crate::find::range::TimeRange;
-use crate::terminal::{self, Keep};
+use crate::plain::terminal::{self, Keep};
 
 /// A parsed format of `-printf`.
 #[derive(Clone, Debug)]

@@ -21,9 +21,9 @@ use super::path;
 use super::policy::{Follow, Policy};
 use super::visitor::Turn;
 use crate::crawl::politeness::Politeness;
-use crate::crawl::random::seed_of_host;
 use crate::crawl::retry::Failed;
 use crate::crawl::retry_queue::RetryQueue;
+use crate::plain::random::seed_of_host;
 
 mod directories;
 mod entries;

@@ -16,8 +16,8 @@ use super::download::{Downloads, Wanted};
 use super::host_crawl::{HostCrawl, KeptCrawl, ListingProgress, Snapshot};
 use super::range::{SizeRange, TimeRange};
 use super::summary::Tally;
-use crate::crawl::file_lock::FileLock;
 use crate::crawl::reporter::Results;
+use crate::plain::file_lock::FileLock;
 
 mod changes;
 mod error;

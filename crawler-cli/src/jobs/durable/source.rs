@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::crawl::random::{Random, fresh_seed};
 use crate::crawl::sync::thread;
 use crate::jobs::crew::{Now, Source};
 use crate::jobs::decide::{Next, Outcome, Rules};
 use crate::jobs::letter::shortened;
 use crate::jobs::pool::Drain;
 use crate::jobs::settings::PoolSettings;
+use crate::plain::random::{Random, fresh_seed};
 use crate::store::{JobCounts, JobId, Settled, Settlement, Started, StartedJob};
 
 /// The jobs of a queue that are in memory.

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use serde_json::{Map, Value, json};
 
 use crate::check::{Cause, Class, Ending, HostTally, Outcome, Summary};
-use crate::report::statistics::{count, held_text, size_text, span_text, thousands, with_costs};
+use crate::plain::text::{count, size, span, thousands};
+use crate::report::statistics::{held_text, with_costs};
 
 /// Whether nothing fails.
 pub(super) fn is_good(summary: &Summary) -> bool {
@@ -89,15 +90,15 @@ pub(super) fn costs(summary: &Summary) -> String {
     let mut text = format!(
         "{} in {} ({}/s), {} received",
         count(summary.requests, "request", "requests"),
-        span_text(summary.elapsed),
+        span(summary.elapsed),
         thousands(summary.requests_per_second()),
-        size_text(stats.bytes()),
+        size(stats.bytes()),
     );
     if let Some(rate) = stats.held_by(summary.elapsed) {
         text += &held_text(rate);
     }
     if let Some(mean) = stats.mean() {
-        let (mean, slowest) = (span_text(mean), span_text(stats.slowest()));
+        let (mean, slowest) = (span(mean), span(stats.slowest()));
         text += &format!("; latency {mean} in the mean, {slowest} at most");
     }
     text

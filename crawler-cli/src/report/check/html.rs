@@ -7,9 +7,9 @@ use maud::{Markup, html};
 use super::figures;
 use super::findings::{Findings, Part, Place, Places, source_name};
 use crate::check::{Class, Ending, HostTally, Outcome, Summary};
+use crate::plain::terminal;
+use crate::plain::text::{count, size, span, thousands};
 use crate::report::page::{self, line, link, section};
-use crate::report::statistics::{count, size_text, span_text, thousands};
-use crate::terminal;
 
 /// The whole page. `made` is the time of the report, as text.
 pub(super) fn page(title: &str, findings: &Findings, summary: &Summary, made: &str) -> String {
@@ -26,9 +26,9 @@ pub(super) fn page(title: &str, findings: &Findings, summary: &Summary, made: &s
             ("not judged", thousands(unjudged), false),
             ("redirected", thousands(summary.redirected), false),
             ("good", thousands(summary.count(Class::Ok)), false),
-            ("time", span_text(summary.elapsed), false),
+            ("time", span(summary.elapsed), false),
             ("requests/s", thousands(summary.requests_per_second()), false),
-            ("received", size_text(summary.stats.bytes()), false),
+            ("received", size(summary.stats.bytes()), false),
         ]))
         (part(findings, Part::Broken))
         @if !problems.is_empty() {

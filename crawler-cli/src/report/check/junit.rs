@@ -11,7 +11,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use super::findings::{Judged, Part, source_name};
 use super::sink::Sink;
 use crate::check::{Reference, Standing, Summary};
-use crate::terminal;
+use crate::plain::terminal;
 
 /// Test cases that wait for their header.
 #[derive(Debug)]

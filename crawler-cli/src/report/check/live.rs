@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::figures;
 use crate::check::{Class, Summary};
 use crate::crawl::stats::Stats;
+use crate::plain::text::thousands;
 use crate::report::live::Viewed;
-use crate::report::statistics::thousands;
 
 impl Viewed for Summary {
     fn stats(&self) -> &Stats {

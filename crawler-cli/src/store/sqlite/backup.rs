@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::open;
-use crate::crawl::file_lock::{FileLock, beside, resolved, sync_folder};
+use crate::plain::file_lock::FileLock;
+use crate::plain::files::{beside, resolved, sync_folder};
 use crate::store::rejected::REJECTED;
 use crate::store::tables::failure::Failure;
 use crate::store::{SKIPPED, StoreError, StoreErrorKind};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::*;
 use crate::check::life::{Context, Profile, Rules};
-use crate::crawl::random::Random;
+use crate::plain::random::Random;
 
 /// A watched store whose time goes on as the test says.
 pub(super) struct Watch<S> {

@@ -281,8 +281,8 @@ mod tests {
     use super::*;
     use crate::check::life::{Context, Profile};
     use crate::check::{Cause, Verdict};
-    use crate::crawl::random::Random;
     use crate::crawl::redirect::Redirect;
+    use crate::plain::random::Random;
     use crate::store::Episode;
 
     fn at(seconds: i64) -> jiff::Timestamp {

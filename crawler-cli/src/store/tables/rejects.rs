@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::codec;
 use super::failure::Failure;
 use super::watch::{Watched, is_gone};
-use crate::crawl::file_lock::beside;
+use crate::plain::files::beside;
 use crate::store::Cursor;
 use crate::store::rejected::REJECTED;
 use crate::store::rejected::{Covered, Rejected, key_of};
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use crate::check::life::{Context, Profile};
     use crate::check::{Cause, Verdict};
-    use crate::crawl::random::Random;
+    use crate::plain::random::Random;
     use crate::store::sqlite::Sqlite;
     use crate::store::{
         Answer, Change, DueUrl, Judgement, Lane, Lanes, NewUrl, Origin, WatchStore as _,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::terminal;
+use crate::plain::terminal;
 use crate::toml_text::Position;
 
 /// What is wrong in a configuration.

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::check::life::time::{after, between};
 use crate::check::life::{Reconcile, State};
 use crate::check::verdict::Class;
-use crate::crawl::random::Random;
+use crate::plain::random::Random;
 use crate::store::{CycleCounts, CycleId, HostId};
 
 /// The cycles.

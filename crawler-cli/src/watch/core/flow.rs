@@ -14,7 +14,7 @@ use crate::check::task::{Outcome, UrlId as TaskId};
 use crate::check::verdict::{Cause, Verdict};
 use crate::crawl::clock::Clock;
 use crate::crawl::fleet::TakeOf;
-use crate::crawl::random::seed_of_host;
+use crate::plain::random::seed_of_host;
 use crate::store::{DueUrl, Guarded, HostId, Lanes, Nature, Ready, StoreError, StoreHandle};
 use courser::net::Net;
 use std::time::Duration;

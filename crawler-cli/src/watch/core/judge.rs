@@ -14,7 +14,7 @@ use crate::check::life::time::{after, between};
 use crate::check::life::{Context, Record as Life, Rules, Transition};
 use crate::check::task::Outcome;
 use crate::check::verdict::{Cause, Verdict};
-use crate::crawl::random::Random;
+use crate::plain::random::Random;
 use crate::store::{Answer, Change, DueUrl, HostId, Judgement, Lane, NewDeadLetter};
 use crate::watch::control::Pruned;
 use crate::watch::figures::Figures;

@@ -8,8 +8,8 @@ use url::Url;
 use super::failing::News;
 use crate::check::life::time::between;
 use crate::check::life::{State, Transition};
+use crate::plain::text::rough_span;
 use crate::store::NewDeadLetter;
-use crate::watch::hands::words::span;
 
 /// Tells the log of changes.
 #[derive(Debug, Default)]
@@ -47,7 +47,10 @@ impl Telling {
         match news {
             News::Fails(cause) => tracing::warn!("{root}: the host fails: {}", cause.name()),
             News::Back(after) => {
-                tracing::info!("{root}: the host answers again, after {}", span(*after))
+                tracing::info!(
+                    "{root}: the host answers again, after {}",
+                    rough_span(*after)
+                )
             }
         }
     }

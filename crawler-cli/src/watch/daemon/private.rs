@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
+use crate::plain::text;
 use crate::store::{StoreError, StoreHandle as _, Which};
-use crate::watch::hands::counted;
 use crate::watch::work::Tools;
 
 /// Says how many URLs of the store are not asked, or has them asked now, on a thread of its own.
@@ -26,7 +26,7 @@ pub(super) fn look(tools: &Arc<Tools>) -> io::Result<()> {
         }
     };
     if !tools.http().allows_private() {
-        let urls = counted(private, "URL", "URLs");
+        let urls = text::count(private, "URL", "URLs");
         tracing::warn!(
             "{urls} at private addresses, which are never asked without limits.allow_private"
         );
@@ -37,7 +37,7 @@ pub(super) fn look(tools: &Arc<Tools>) -> io::Result<()> {
     thread.spawn(move || match make_due(&tools) {
         Ok(0) => {}
         Ok(count) => {
-            let urls = counted(count, "URL", "URLs");
+            let urls = text::count(count, "URL", "URLs");
             let text = format!("limits.allow_private: {urls} at private addresses are asked now");
             tools.note("private", &text);
         }

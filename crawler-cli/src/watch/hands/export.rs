@@ -9,8 +9,8 @@ use super::show::statuses;
 use crate::check::Checked;
 use crate::check::json::{self, Fields, rfc3339};
 use crate::check::life::{Answer as Past, State};
+use crate::plain::terminal::csv_text;
 use crate::store::{Cursor, Event, Lane, Store, StoreError, UrlId, WatchStore, WatchedUrl, Which};
-use crate::terminal::csv_text;
 
 /// How URLs are written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -121,7 +121,7 @@ fn write_url(url: WatchedUrl, format: ExportFormat, out: &mut Vec<u8>) {
     match format {
         ExportFormat::Text => {
             // A URL of the store has no line end, but what a terminal acts on.
-            out.extend_from_slice(crate::terminal::neutralise(&url.url).as_bytes());
+            out.extend_from_slice(crate::plain::terminal::neutralise(&url.url).as_bytes());
             out.push(b'\n');
         }
         ExportFormat::Json => line(url, out),

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::words::{self, Columns, Sheet, count, distance, safe, stamp_from};
+use super::words::{self, Columns, Sheet, distance, safe, stamp_from};
+use crate::plain::text::{count, thousands};
 use crate::store::{DeadLetter, Subject};
 
 /// One line for each dead letter.
@@ -17,7 +18,7 @@ pub(super) fn rows(letters: &[DeadLetter], now: Timestamp) -> String {
         };
         let times = match letter.times {
             1 => String::new(),
-            times => format!("{} times", words::number(u64::from(times))),
+            times => format!("{} times", thousands(u64::from(times))),
         };
         columns.row([
             letter.id.0.to_string(),
@@ -45,8 +46,8 @@ pub(super) fn text(letter: &DeadLetter, now: Timestamp) -> String {
         sheet.field("Payload", &bytes(payload));
     }
     let body = &letter.letter;
-    sheet.field("Attempts", &words::number(u64::from(body.attempts)));
-    sheet.field("Times", &words::number(u64::from(letter.times)));
+    sheet.field("Attempts", &thousands(u64::from(body.attempts)));
+    sheet.field("Times", &thousands(u64::from(letter.times)));
     sheet.field("First", &stamp_from(now, body.first_at));
     sheet.field("Last", &stamp_from(now, body.last_at));
     if let Some(at) = letter.replayed_at {
@@ -112,7 +113,7 @@ pub(super) fn json(letter: &DeadLetter) -> Value {
 pub(super) fn counts(counts: &[(String, u64)]) -> String {
     let counts = counts.iter().filter(|(_, count)| *count > 0);
     let texts: Vec<String> = counts
-        .map(|(reason, number)| format!("{} {}", safe(reason), words::number(*number)))
+        .map(|(reason, number)| format!("{} {}", safe(reason), thousands(*number)))
         .collect();
     match texts.is_empty() {
         true => "none".to_owned(),
@@ -126,7 +127,7 @@ pub(crate) fn done(number: u64, passed: u64, what: &str) -> String {
     if passed > 0 {
         text += &format!(
             "passed over {}: URLs in no set, or texts that are no URLs\n",
-            words::number(passed)
+            thousands(passed)
         );
     }
     text

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::words::{Columns, number, safe, stamp_from};
+use super::words::{Columns, safe, stamp_from};
+use crate::plain::text::thousands;
 use crate::store::ScheduleState;
 
 /// One line for each schedule.
@@ -21,10 +22,10 @@ pub(super) fn rows(schedules: &[ScheduleState], now: Timestamp) -> String {
         };
         let mut lost = Vec::new();
         if schedule.missed > 0 {
-            lost.push(format!("missed {}", number(schedule.missed)));
+            lost.push(format!("missed {}", thousands(schedule.missed)));
         }
         if schedule.overlapped > 0 {
-            lost.push(format!("overlapped {}", number(schedule.overlapped)));
+            lost.push(format!("overlapped {}", thousands(schedule.overlapped)));
         }
         columns.row([safe(&schedule.name), next, last, lost.join(", ")]);
     }

@@ -5,9 +5,10 @@ use serde_json::{Map, Value, json};
 
 use super::strip::{known, legend, strip};
 use super::why::{Around, WhyNot, of_url};
-use super::words::{self, Columns, INDENT, Sheet, WIDTH, count, safe, span, stamp, stamp_from};
+use super::words::{self, Columns, INDENT, Sheet, WIDTH, safe, stamp, stamp_from};
 use crate::check::guard::Guard;
 use crate::check::life::{Flag, PruneWait, Record, State};
+use crate::plain::text::{count, rough_span};
 use crate::store::{Answer, DeadLetter, Lane, UrlDetail};
 
 /// The page about a URL. `letters` are its dead letters.
@@ -90,7 +91,7 @@ fn history(sheet: &mut Sheet, detail: &UrlDetail, now: Timestamp) {
     let mut columns = Columns::default();
     for (index, event) in detail.events.iter().enumerate() {
         let until = detail.events.get(index + 1).map_or(now, |next| next.at);
-        let lasted = span(crate::check::life::time::between(event.at, until));
+        let lasted = rough_span(crate::check::life::time::between(event.at, until));
         columns.row([
             stamp(event.at),
             format!("{} → {}", event.from.name(), event.to.name()),

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use super::show::reasons;
 use super::why::{Around, general, of_host, of_url, waits};
-use super::words::{self, Columns, Sheet, count, distance, number, safe, span, stamp_from};
+use super::words::{self, Columns, Sheet, distance, safe, stamp_from};
 use crate::check::life::State;
 use crate::check::life::time::between;
+use crate::plain::text::{count, rough_span, size, thousands};
 use crate::store::{
     Cycle, HostDetail, HostHold, ScheduleState, Scope, SetInfo, UrlDetail, WatchCounts, WorkerInfo,
 };
@@ -57,7 +58,7 @@ pub(in crate::watch) fn text(overview: &Overview, around: &Around) -> String {
         count(counts.urls(), "URL", "URLs"),
         count(counts.hosts, "host", "hosts"),
         count(overview.sets.len() as u64, "set", "sets"),
-        bytes(overview.store.1),
+        size(overview.store.1),
     ));
     sheet.line("");
     let reasons = general(around);
@@ -77,7 +78,7 @@ pub(in crate::watch) fn text(overview: &Overview, around: &Around) -> String {
     sheet.line("");
     let states = State::ALL.into_iter().filter_map(|state| {
         let urls = *counts.states.get(&state)?;
-        (urls > 0).then(|| format!("{} {}", state.name(), number(urls)))
+        (urls > 0).then(|| format!("{} {}", state.name(), thousands(urls)))
     });
     let states: Vec<String> = states.collect();
     sheet.field(
@@ -109,8 +110,8 @@ pub(in crate::watch) fn text(overview: &Overview, around: &Around) -> String {
         let text = format!(
             "{}: {} waiting, {} running",
             safe(queue),
-            number(*waiting),
-            number(*started)
+            thousands(*waiting),
+            thousands(*started)
         );
         sheet.field("Jobs", &text);
     }
@@ -139,7 +140,7 @@ fn service(sheet: &mut Sheet, live: Option<&LiveStatus>, now: Timestamp) {
         sheet.more(&format!(
             "{} being asked, {} waiting for their hosts",
             count(core.under_way, "URL", "URLs"),
-            number(core.waiting)
+            thousands(core.waiting)
         ));
     }
 }
@@ -152,11 +153,13 @@ fn late(sheet: &mut Sheet, late: Late, now: Timestamp) {
             let first = format!("the first since {}", stamp_from(now, next));
             match late.urls {
                 0 => format!("in time: URLs are due, {first}"),
-                MOST_COUNTED.. => format!("more than {} URLs, {first}", number(MOST_COUNTED - 1)),
+                MOST_COUNTED.. => {
+                    format!("more than {} URLs, {first}", thousands(MOST_COUNTED - 1))
+                }
                 urls => format!(
                     "{} by more than {}, {first}",
                     count(urls, "URL", "URLs"),
-                    span(GRACE)
+                    rough_span(GRACE)
                 ),
             }
         }
@@ -167,17 +170,17 @@ fn late(sheet: &mut Sheet, late: Late, now: Timestamp) {
 pub(in crate::watch) fn cycle_in_words(cycle: &Cycle, now: Timestamp) -> String {
     let counts = &cycle.counts;
     let took = match cycle.ended {
-        Some(ended) => format!("took {}", span(between(cycle.began, ended))),
+        Some(ended) => format!("took {}", rough_span(between(cycle.began, ended))),
         None => "has not ended".to_owned(),
     };
     format!(
         "began {}, {took}: {} asked, {} alive, {} in doubt, {} worse, {} void",
         distance(now, cycle.began),
-        number(counts.asked),
-        number(counts.alive),
-        number(counts.in_doubt),
-        number(counts.worse),
-        number(counts.void)
+        thousands(counts.asked),
+        thousands(counts.alive),
+        thousands(counts.in_doubt),
+        thousands(counts.worse),
+        thousands(counts.void)
     )
 }
 
@@ -239,7 +242,7 @@ fn parked(sheet: &mut Sheet, core: Option<&CoreStatus>, now: Timestamp) {
 fn verb_hosts(hosts: u64) -> String {
     match hosts {
         1 => "1 host waits".to_owned(),
-        _ => format!("{} hosts wait", number(hosts)),
+        _ => format!("{} hosts wait", thousands(hosts)),
     }
 }
 
@@ -272,8 +275,8 @@ fn fleet(workers: &[WorkerInfo]) -> String {
         columns.row([
             format!("{}[{}]", safe(&worker.name), worker.process),
             count(worker.hosts, "host", "hosts"),
-            format!("since {}", span(worker.age)),
-            format!("seen {} ago", span(worker.silent)),
+            format!("since {}", rough_span(worker.age)),
+            format!("seen {} ago", rough_span(worker.silent)),
             safe(&worker.version),
         ]);
     }
@@ -309,7 +312,7 @@ fn sets(sheet: &mut Sheet, sets: &[SetInfo], now: Timestamp) {
     if sets.len() > MOST_SETS {
         sheet.line(&format!(
             "  and {} more",
-            number((sets.len() - MOST_SETS) as u64)
+            thousands((sets.len() - MOST_SETS) as u64)
         ));
     }
 }
@@ -319,8 +322,8 @@ fn set_in_words(set: &SetInfo, now: Timestamp) -> [String; 3] {
     if let Some((lost, members)) = set.refused {
         let why = format!(
             "source refused: {} of {} URLs are missing; 'watch add --set {} --accept-shrink' takes it",
-            number(lost),
-            number(members),
+            thousands(lost),
+            thousands(members),
             safe(&set.name)
         );
         return [safe(&set.name), count(set.members, "URL", "URLs"), why];
@@ -368,7 +371,7 @@ pub(in crate::watch) fn host_text(detail: &HostDetail, around: &Around) -> Strin
         count(detail.urls, "URL", "URLs")
     );
     if detail.held > 0 {
-        subject += &format!(", {} held", number(detail.held));
+        subject += &format!(", {} held", thousands(detail.held));
     }
     let mut text = answer(&subject, &of_host(detail, around));
     let mut sheet = Sheet::default();
@@ -378,8 +381,8 @@ pub(in crate::watch) fn host_text(detail: &HostDetail, around: &Around) -> Strin
             "Under way",
             &format!(
                 "{}, {} waiting",
-                number(host.under_way),
-                number(host.waiting)
+                thousands(host.under_way),
+                thousands(host.waiting)
             ),
         );
     }
@@ -522,14 +525,6 @@ pub(in crate::watch) fn host_json(detail: &HostDetail, around: &Around) -> Value
         "not_asked": reasons(&of_host(detail, around)),
         "live": live,
     })
-}
-
-pub(in crate::watch) fn bytes(bytes: u64) -> String {
-    match bytes {
-        0..=9_999 => format!("{bytes} bytes"),
-        10_000..=9_999_999 => format!("{} kB", number(bytes / 1_000)),
-        _ => format!("{} MB", number(bytes / 1_000_000)),
-    }
 }
 
 /// How many hosts and pauses are named.

@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::words::{self, span, stamp_from};
+use super::words::{self, stamp_from};
 use crate::check::Cause;
 use crate::check::life::time::between;
+use crate::plain::text::rough_span;
 use crate::store::{HostDetail, HostHold, Lane, Pause, Scope, UrlDetail, WorkerInfo};
 use crate::watch::control::{CoreStatus, HostWaits, LiveStatus, StoreCondition};
 use crate::watch::core::Reason;
@@ -234,7 +235,7 @@ fn due_waits(around: &Around, lane: Lane) -> Vec<WhyNot> {
 pub(in crate::watch) fn waits(now: Timestamp, host: &HostWaits) -> Vec<WhyNot> {
     let told = host.waits.iter().map(|wait| {
         let until = wait.until.map(|until| match until > now {
-            true => format!(", for {}", span(between(now, until))),
+            true => format!(", for {}", rough_span(between(now, until))),
             false => String::new(),
         });
         WhyNot {

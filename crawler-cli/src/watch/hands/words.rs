@@ -1,14 +1,14 @@
-//! Times, numbers and URLs as people read them, and lines of a label and a text.
+//! Times and URLs as people read them, and lines of a label and a text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use url::Url;
 
 use crate::check::life::time::between;
-use crate::terminal::neutralise;
+use crate::plain::terminal::neutralise;
+use crate::plain::text::rough_span;
 
 /// A URL without the password and the user that it may have, and without characters that a terminal acts on.
 pub(crate) fn url(text: &str) -> String {
@@ -70,38 +70,9 @@ pub(in crate::watch) fn distance(now: Timestamp, at: Timestamp) -> String {
     let (ahead, behind) = (between(now, at), between(at, now));
     match (ahead.as_secs(), behind.as_secs()) {
         (0, 0) => "now".to_owned(),
-        (0, _) => format!("{} ago", span(behind)),
-        _ => format!("in {}", span(ahead)),
+        (0, _) => format!("{} ago", rough_span(behind)),
+        _ => format!("in {}", rough_span(ahead)),
     }
-}
-
-/// A time span in its largest fitting unit: `45 s`, `12 min`, `3 h`, `2 d`.
-pub(in crate::watch) fn span(span: Duration) -> String {
-    let seconds = span.as_secs();
-    match seconds {
-        0..=119 => format!("{seconds} s"),
-        120..=7_199 => format!("{} min", seconds / 60),
-        7_200..=172_799 => format!("{} h", seconds / 3_600),
-        _ => format!("{} d", number(seconds / 86_400)),
-    }
-}
-
-/// A number with commas between its thousands.
-pub(in crate::watch) fn number(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// `1 URL`, `2 URLs`.
-pub(crate) fn count(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", number(count), if count == 1 { one } else { many })
 }
 
 /// Lines of labels and texts, the texts below one another and wrapped.
@@ -235,18 +206,6 @@ mod tests {
             assert_eq!(distance(now, at), text);
         }
         assert_eq!(stamp_from(now, now), "2026-11-22 12:00:00Z (now)");
-    }
-
-    #[test]
-    fn numbers_have_commas() {
-        for (value, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1_000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ] {
-            assert_eq!(number(value), text);
-        }
     }
 
     #[test]

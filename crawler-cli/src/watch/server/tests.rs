@@ -13,7 +13,7 @@ use super::*;
 use crate::check::guard::Hold;
 use crate::check::life::{Context, Profile, State};
 use crate::check::{Cause, Verdict};
-use crate::crawl::random::Random;
+use crate::plain::random::Random;
 use crate::store::sqlite::Sqlite;
 use crate::store::{
     Answer, Change, HostHold, HostId, Judgement, Lane, Lanes, NewUrl, Notice, Origin,

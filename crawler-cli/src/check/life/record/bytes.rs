@@ -16,7 +16,7 @@ use super::super::states::{Flag, PruneWait, State};
 use super::{Answer, Answers, KEPT_RETURNS, Record};
 use crate::check::guard::Guard;
 use crate::check::verdict::Class;
-use crate::crawl::leb128;
+use crate::plain::leb128;
 
 impl Record {
     /// The record for the store.

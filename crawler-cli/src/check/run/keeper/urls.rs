@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::check::record::Standing;
     use crate::check::verdict::{Cause, Verdict};
-    use crate::crawl::random::Random;
+    use crate::plain::random::Random;
 
     fn said(status: u16) -> Said {
         Said {

@@ -8,7 +8,7 @@ use super::{at, open};
 use crate::check::guard::Stops;
 use crate::check::life::{Context, Profile};
 use crate::check::{Cause, Verdict};
-use crate::crawl::random::Random;
+use crate::plain::random::Random;
 use crate::store::tables::Database;
 use crate::store::{
     Answer, Change, DueUrl, FleetStore as _, Guarded, HostId, JobStore as _, Judgement, LEASE,

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::check::life::Record as Life;
 use crate::check::{Cause, Verdict};
-use crate::crawl::leb128::{Reader, Writer, unzigzag, zigzag};
+use crate::plain::leb128::{Reader, Writer, unzigzag, zigzag};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::{Answer, Lane};
@@ -277,8 +277,8 @@ mod tests {
     use super::*;
     use crate::check::Cause;
     use crate::check::life::{Context, Profile, State};
-    use crate::crawl::random::Random;
     use crate::crawl::redirect::Redirect;
+    use crate::plain::random::Random;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_760_000_000 + second).expect("in range")

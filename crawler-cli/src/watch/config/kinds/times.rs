@@ -8,7 +8,7 @@ use toml::de::DeValue;
 use super::numbers::whole;
 use super::{Scalar, array, list, quoted, string};
 use crate::check::life::{Intervals, Ladder};
-use crate::values;
+use crate::plain::values;
 
 /// A time, perhaps 0.
 pub(in crate::watch::config) struct Time;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::crawl::file_names::{NOTE, PARTIAL, fnv1a, safe};
+use crate::plain::files::replace;
 use crate::watch::work::http::Validators;
 
 /// The folder of a fetch job.
@@ -111,12 +112,6 @@ impl Folder {
         })
     }
 
-    /// Replaces the note of a file that has not changed.
-    pub(super) fn replace_note(&self, paths: &Paths, note: &Note) -> io::Result<()> {
-        write_note(paths, note)?;
-        self.sync()
-    }
-
     /// Names are on the disk after this.
     fn sync(&self) -> io::Result<()> {
         File::open(&self.path)?.sync_all()
@@ -167,11 +162,10 @@ fn read_note(path: &Path) -> io::Result<Option<Note>> {
     }
 }
 
-fn write_note(paths: &Paths, note: &Note) -> io::Result<()> {
-    let mut file = create(&paths.new_note)?;
-    file.write_all(&serde_json::to_vec(note).map_err(io::Error::other)?)?;
-    file.sync_all()?;
-    fs::rename(&paths.new_note, &paths.note)
+/// Replaces the note of a file.
+pub(super) fn write_note(paths: &Paths, note: &Note) -> io::Result<()> {
+    let json = serde_json::to_vec(note).map_err(io::Error::other)?;
+    replace(&paths.note, &paths.new_note, 0o666, &json)
 }
 
 /// Length and hash of a file; `None` if there is none.

@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::http::{Agent, HttpError, Reply, Validators, Wanted};
 use crate::crawl::redirect::NotFollowed;
 use crate::jobs::Cancel;
-use files::{Folder, Note, Paths};
+use files::{Folder, Note, Paths, write_note};
 
 pub(super) use list::enqueue;
 
@@ -140,7 +140,7 @@ impl Asked<'_> {
             (304, Some(note)) => {
                 let firing = self.firing.to_owned();
                 let note = Note { firing, ..note };
-                let replaced = self.folder.replace_note(self.paths, &note);
+                let replaced = write_note(self.paths, &note);
                 replaced.map_err(|error| self.disk(&error))?;
                 Ok(Fetched::Unchanged)
             }

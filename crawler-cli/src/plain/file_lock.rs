@@ -1,6 +1,5 @@
 //! The file of a database: who may use it, and on which file systems.
 
-use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -8,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::{fmt, fs, process};
 
 use rustix::fs::OFlags;
+
+use super::files::{beside, folder_of};
 
 /// The right to use a database: a lock of the operating system on a file beside it, `NAME-lock`, with the number of the
 /// process in it. The lock ends with the process, however that ends. Drop the database first.
@@ -93,41 +94,6 @@ impl Drop for FileLock {
         // If that fails, an unlocked file is left, which does no harm.
         let _ = fs::remove_file(&self.path);
     }
-}
-
-/// The file beside this one whose name is this one's with another end. That of a symbolic link is beside what the link
-/// means, so that all who use a database have the same lock.
-pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
-    let mut name = OsString::from(resolved(path));
-    name.push(end);
-    PathBuf::from(name)
-}
-
-/// What a symbolic link means, although it may not exist yet; another path as it is.
-pub(crate) fn resolved(path: &Path) -> PathBuf {
-    let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
-        let Ok(target) = fs::read_link(&path) else {
-            break;
-        };
-        path = path.parent().unwrap_or(Path::new("")).join(target);
-    }
-    path
-}
-
-/// The most links that follow one another, as for the system.
-const MOST_LINKS: usize = 40;
-
-/// Makes a name in the folder of this file durable.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(folder_of(path))?.sync_all()
-}
-
-fn folder_of(path: &Path) -> &Path {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new("."))
 }
 
 fn open(path: &Path, more: OFlags) -> io::Result<File> {

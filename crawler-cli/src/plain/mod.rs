@@ -1,0 +1,14 @@
+//! What everybody may use. Knows nothing of the crate, and not the engine.
+//!
+//! [`random`] is a sequence of numbers for pauses, [`leb128`] the form of numbers that are kept for millions of URLs.
+//! [`text`] shows numbers, sizes and spans to people, [`values`] reads them from options and configurations, and
+//! [`terminal`] makes text from servers safe to show. [`files`] replaces a file whole, and [`file_lock`] keeps a database
+//! to one process.
+
+pub(crate) mod file_lock;
+pub(crate) mod files;
+pub(crate) mod leb128;
+pub mod random;
+pub mod terminal;
+pub(crate) mod text;
+pub(crate) mod values;
