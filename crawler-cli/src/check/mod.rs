@@ -2,10 +2,13 @@
 //!
 //! Each URL is checked once, reported as soon as its verdict is believed, and reported again for places that are found
 //! later. An answer is judged by [`verdict`]; what a URL's answers over weeks say is judged by [`life`], and failures that
-//! are not the fault of URLs are recognised by [`guard`].
+//! are not the fault of URLs are recognised by [`guard`]. These three are pure; [`failure`] and [`challenge`] tell them
+//! what the engine says.
 
+pub mod challenge;
 mod checker;
 mod event;
+pub mod failure;
 pub mod guard;
 pub mod host;
 pub(crate) mod json;

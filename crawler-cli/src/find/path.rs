@@ -4,10 +4,6 @@
 use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
-use url::Url;
-
-use crate::crawl::redirect;
-
 /// Percent-decodes a segment or a path.
 pub(super) fn decode(encoded: &str) -> Vec<u8> {
     percent_decode_str(encoded).collect()
@@ -72,11 +68,6 @@ pub(super) fn split_last(path: &str) -> Option<(&str, &str, bool)> {
     };
     let at = body.rfind('/')?;
     Some((&body[..=at], &body[at + 1..], slash))
-}
-
-/// The URL to which a redirect leads. `None` if `Location` is not usable.
-pub(super) fn redirect_target(from: &Url, location: Option<&[u8]>) -> Option<Url> {
-    redirect::target(from, location).ok()
 }
 
 /// The directories above a path, the innermost first. For a path that ends in `/`, the path itself comes first.

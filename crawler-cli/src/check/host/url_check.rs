@@ -14,11 +14,12 @@ use url::Url;
 
 use super::page::{self, AnswerBody};
 use super::{Fetch, HeadUse, Host, Policy, Purpose, Shared};
+use crate::check::challenge::{blocked_by, is_challenge_page};
+use crate::check::failure::Failure;
 use crate::check::record::LENIENT;
 use crate::check::task::{Hop, Outcome, Page, Reach, Task};
 use crate::check::verdict::{
-    Answer, Ask, Attempt, Cause, Class, Evidence, Failure, HeadFacts, HeadVerdict, Step, Verdict,
-    blocked_by, is_challenge_page,
+    Answer, Ask, Attempt, Cause, Class, Evidence, HeadFacts, HeadVerdict, Step, Verdict,
 };
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::origin::same_host;

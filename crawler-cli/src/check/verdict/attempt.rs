@@ -19,7 +19,6 @@
 
 use super::cause::{Cause, Verdict};
 use super::head_facts::HeadFacts;
-use crate::crawl::redirect::is_redirect;
 
 /// How a URL is asked.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -59,7 +58,7 @@ pub struct Answer {
     pub status: u16,
     /// Whether there is a `Retry-After`.
     pub retry_after: bool,
-    /// Whether a bot protection answered instead of the server: [`blocked_by`](super::blocked_by).
+    /// Whether a bot protection answered instead of the server: [`challenge`](crate::check::challenge).
     pub is_blocked: bool,
     /// Whether the user accepts the status.
     pub is_accepted: bool,
@@ -89,7 +88,7 @@ pub enum Step {
     Judged(Verdict),
     /// Another request of this attempt, at once.
     Confirm,
-    /// The answer is a redirect, to be [followed](crate::crawl::redirect::Chain::follow).
+    /// The answer is a redirect, to be followed.
     Redirected,
     /// The host asks for fewer requests. The same request after a pause is part of this attempt.
     Parked,
@@ -275,7 +274,8 @@ fn judge(answer: Answer) -> Step {
     }
     let cause = match answer.status {
         200..=299 | 304 => return Step::Judged(Verdict::Ok),
-        status if is_redirect(status) => return Step::Redirected,
+        // 300 leaves the choice to the user; 305 and 306 are withdrawn (RFC 9110 §15.4).
+        301 | 302 | 303 | 307 | 308 => return Step::Redirected,
         401 | 407 => Cause::Auth,
         403 | 451 | 999 => Cause::Blocked,
         404 => Cause::Status404,

@@ -1,7 +1,7 @@
 //! What an answer or a failure says about a URL, and which request comes next. Pure: no clock, no network.
 //!
 //! [`Attempt`] is one attempt at a URL: HEAD first, and every negative answer confirmed by GET. [`HeadFacts`] remembers how
-//! a host treats HEAD. [`Failure`] names the errors of the engine.
+//! a host treats HEAD.
 //!
 //! ```
 //! use crawler_cli::check::verdict::{Answer, Ask, Attempt, Cause, Evidence, HeadFacts, Step, Verdict};
@@ -25,12 +25,8 @@
 
 mod attempt;
 mod cause;
-mod challenge;
-mod failure;
 mod head_facts;
 
 pub use attempt::{Answer, Ask, Attempt, Evidence, HeadVerdict, MOST_REQUESTS, Step};
 pub use cause::{Cause, Class, Verdict};
-pub use challenge::{blocked_by, is_challenge_page};
-pub use failure::Failure;
 pub use head_facts::{HEAD_FACTS_LAST, HeadFacts, HeadFault};

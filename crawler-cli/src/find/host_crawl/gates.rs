@@ -6,6 +6,7 @@ use url::{Position, Url};
 use super::HostCrawl;
 use super::messages::Reply;
 use super::task::{Gate, Task, TaskKind};
+use crate::crawl::redirect;
 use crate::find::cause::Cause;
 use crate::find::link::Ancestors;
 use crate::find::path;
@@ -46,7 +47,7 @@ impl HostCrawl {
         let at = self.absolute(&gate.target);
         let to = at
             .filter(|_| is_redirect)
-            .and_then(|at| path::redirect_target(&at, reply.location));
+            .and_then(|at| redirect::target(&at, reply.location).ok());
         let cause = match (reply.status, to) {
             _ if task.redirects > limit => Cause::TooManyRedirects(limit),
             // A page that only sets the cookie.
@@ -72,7 +73,7 @@ impl HostCrawl {
 
     /// The page that a gate leads back to, if it has set a cookie. The page had redirected to the gate, and was not read.
     pub(super) fn page_behind(&self, task: &Task, reply: &Reply<'_>) -> Option<Task> {
-        let to = path::redirect_target(&self.absolute(&task.target)?, reply.location)?;
+        let to = redirect::target(&self.absolute(&task.target)?, reply.location).ok()?;
         let target = self.target_here(&to)?;
         let is_back = self.is_gate(reply) && task.redirects > 0 && target != task.target;
         is_back.then(|| Task {

@@ -10,6 +10,7 @@ use super::messages::{BodyEnd, FetchKind, Reply};
 use super::task::{Task, TaskKind, UndecidedEntry};
 use super::{HostCrawl, printable};
 use crate::crawl::origin::same_host;
+use crate::crawl::redirect;
 use crate::find::cause::Cause;
 use crate::find::expr::Verdict;
 use crate::find::found::{Found, Kind};
@@ -400,7 +401,7 @@ impl HostCrawl {
             return Err(Cause::TooManyRedirects(limit));
         }
         let from = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
-        let mut to = path::redirect_target(&from, location).ok_or(Cause::NoLocation)?;
+        let mut to = redirect::target(&from, location).map_err(|_| Cause::NoLocation)?;
         to.set_fragment(None);
         if to == from || task.above.iter().any(|url| url == hash(&to)) {
             return Err(Cause::RedirectLoop);

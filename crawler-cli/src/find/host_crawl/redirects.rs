@@ -6,6 +6,7 @@ use super::HostCrawl;
 use super::entries::ProbeResult;
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
+use crate::crawl::redirect;
 use crate::find::cause::Cause;
 use crate::find::expr::Verdict;
 use crate::find::found::Kind;
@@ -139,7 +140,7 @@ impl HostCrawl {
     /// The name with a final `/`, if a redirect adds one, whatever it says of the server and of the directories above: a
     /// server behind a proxy names itself as it knows itself.
     fn directory_of_name(&self, task: &Task, location: Option<&[u8]>) -> Option<String> {
-        let to = path::redirect_target(&self.absolute(&task.target)?, location)?;
+        let to = redirect::target(&self.absolute(&task.target)?, location).ok()?;
         let bare = to.path().trim_end_matches('/');
         let last = |path: &str| path::split_last(path).map(|(_, name, _)| path::decode(name));
         let adds_slash = bare.len() < to.path().len() && !task.target.ends_with('/');
@@ -166,7 +167,7 @@ impl HostCrawl {
         location: Option<&[u8]>,
     ) -> Result<String, Cause> {
         let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
-        let to = path::redirect_target(&page, location).ok_or(Cause::NoLocation)?;
+        let to = redirect::target(&page, location).map_err(|_| Cause::NoLocation)?;
         if task.redirects >= self.policy.limits.redirects {
             return Err(Cause::TooManyRedirects(self.policy.limits.redirects));
         }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::HostCrawl;
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
+use crate::crawl::redirect;
 use crate::crawl::robots::{Access, Robots};
 use crate::find::cause::Cause;
-use crate::find::path;
 use crate::find::visitor::Turn;
 
 impl HostCrawl {
@@ -35,7 +35,7 @@ impl HostCrawl {
 
     /// The target of a redirect of robots.txt on this host. Redirects to other hosts are not followed.
     fn robots_elsewhere(&self, task: &Task, location: Option<&[u8]>) -> Option<String> {
-        let to = path::redirect_target(&self.absolute(&task.target)?, location)?;
+        let to = redirect::target(&self.absolute(&task.target)?, location).ok()?;
         let target = &to[url::Position::BeforePath..url::Position::AfterQuery];
         (to.origin() == self.origin().origin() && target != task.target).then(|| target.to_owned())
     }

@@ -1,4 +1,4 @@
-//! Names the errors of the engine.
+//! What the errors of the engine mean for a URL.
 
 use std::error::Error as _;
 use std::io;
@@ -6,15 +6,16 @@ use std::io;
 use courser::proto::{ProxyFault, SocksReply};
 use courser::{DnsError, Error, ErrorKind, LimitExceeded, PeerFault, Phase, TlsFault};
 
-use super::cause::Cause;
-use crate::check::guard::LocalSign;
+use super::guard::LocalSign;
+use super::verdict::Cause;
 use crate::crawl::failure::FailureScope;
 use crate::crawl::stats;
 
 /// A request without a complete answer.
 ///
 /// ```
-/// use crawler_cli::check::verdict::{Cause, Failure};
+/// use crawler_cli::check::Cause;
+/// use crawler_cli::check::failure::Failure;
 ///
 /// let mut response = courser::Response::new();
 /// let client = courser::Client::new(courser::Config::default());

@@ -6,7 +6,7 @@ use memchr::memmem;
 /// The header field by which a bot protection says that it answered instead of the server: `cf-mitigated: challenge`.
 ///
 /// ```
-/// assert_eq!(crawler_cli::check::verdict::blocked_by(&courser::Response::new()), None);
+/// assert_eq!(crawler_cli::check::challenge::blocked_by(&courser::Response::new()), None);
 /// ```
 pub fn blocked_by(response: &Response) -> Option<String> {
     ["cf-mitigated", "x-amzn-waf-action"]
@@ -21,7 +21,7 @@ pub fn blocked_by(response: &Response) -> Option<String> {
 /// Phrases alone decide nothing; each of these is markup that only such pages have.
 ///
 /// ```
-/// use crawler_cli::check::verdict::is_challenge_page;
+/// use crawler_cli::check::challenge::is_challenge_page;
 ///
 /// assert!(is_challenge_page(b"<script>window._cf_chl_opt={};</script>"));
 /// assert!(!is_challenge_page(b"<title>How a CAPTCHA works</title>"));
