@@ -16,7 +16,10 @@ use std::time::Duration;
 
 use memchr::memmem;
 
-use super::redirect::is_redirect;
+use courser::proto::is_redirect;
+use url::Url;
+
+use super::redirect;
 
 #[cfg(test)]
 mod tests;
@@ -114,6 +117,14 @@ impl Access {
             _ => Self::Unreachable,
         }
     }
+}
+
+/// Where a redirect of the file at `from` leads. `None`: to the same URL, or to another host, whose rules would be those of
+/// another server.
+pub(crate) fn redirected(from: &Url, location: Option<&[u8]>) -> Option<Url> {
+    let mut to = redirect::target(from, location).ok()?;
+    to.set_fragment(None);
+    (to != *from && to.origin() == from.origin()).then_some(to)
 }
 
 /// How many bytes of a file are read: the minimum of RFC 9309 §2.5.

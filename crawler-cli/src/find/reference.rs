@@ -5,6 +5,7 @@ use std::error::Error;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use courser::proto::is_redirect;
 use courser::{Client, Codings, Request, Response};
 use url::Url;
 
@@ -16,7 +17,7 @@ use crate::crawl::failure::FailureScope;
 use crate::crawl::identity::Identities;
 use crate::crawl::origin::root_of;
 use crate::crawl::politeness::Politeness;
-use crate::crawl::redirect::{Chain, is_redirect};
+use crate::crawl::redirect::Chain;
 use crate::crawl::retry::{Decision, Failed, Others, decide};
 use crate::crawl::retry_queue::Attempts;
 use crate::crawl::stats::Class;
@@ -147,7 +148,7 @@ impl Question {
                 None => Answer::Never("the server sends no Last-Modified".into()),
             },
             status if is_redirect(status) => {
-                let location = response.header("Location");
+                let location = response.location().ok().flatten();
                 let followed = (self.chain).follow(status, location, self.most_redirects, true);
                 match followed {
                     Ok(()) => Answer::Otherwise,

@@ -14,7 +14,7 @@ use super::names::Names;
 use super::router::{Reroute, Router};
 use super::sharing::OneAtATime;
 use super::throttle::Throttling;
-use crate::error::{Error, ErrorKind, Misuse, PeerFault, Phase, Sent, UrlError, redacted};
+use crate::error::{Error, ErrorKind, Misuse, Phase, Sent, UrlError, redacted};
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::tls::TlsIdentity;
@@ -23,7 +23,7 @@ use crate::policy::{
     AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirect, Redirects, ThrottleConfig, literal,
 };
 use crate::proto::{
-    Codings, Defaults, Request, Response, Scheme, TargetForm, Url, resolve_with_fragment,
+    Codings, Defaults, Request, Response, Scheme, TargetForm, Url, is_redirect, resolve,
 };
 use crate::reactor::{ByteRates, HostKey, Overrides, Step};
 
@@ -292,14 +292,13 @@ impl Router for AnyHost {
         self.note_head(request, response, own);
         let redirects = own.and_then(|own| own.redirects.as_ref());
         let redirects = redirects.unwrap_or(&self.redirects);
-        if !(300..400).contains(&response.status()) {
+        if !is_redirect(response.status()) {
             return Ok(Reroute::Stay);
         }
-        let locations = response.header_all("location").map(<[u8]>::trim_ascii);
-        let mut locations = locations.filter(|location| !location.is_empty());
-        let Some(location) = locations.next() else {
+        let location = response.location();
+        if location == Ok(None) {
             return Ok(Reroute::Stay);
-        };
+        }
         let decided = redirects.decide(
             response.status(),
             request.method_now(),
@@ -312,11 +311,9 @@ impl Router for AnyHost {
             Follow::WithoutBody(method) => Some(method),
             Follow::NotReplayable => return Err(Misuse::BodyNotReplayable.into()),
         };
-        if locations.any(|other| other != location) {
-            return Err(PeerFault::ConflictingLocation.into());
-        }
+        let location = location?.unwrap_or_default();
         let from = request.url();
-        let to = resolve_with_fragment(from, location).map_err(|error| ErrorKind::Location {
+        let to = resolve(from, location).map_err(|error| ErrorKind::Location {
             value: redacted(&String::from_utf8_lossy(location)),
             error,
         })?;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::LimitExceeded;
-use crate::proto::Response;
+use crate::proto::{Response, is_redirect};
 
 /// Whether redirects are followed, how many, and which.
 ///
@@ -144,12 +144,11 @@ fn follow(status: u16, method: &str, replayable: bool) -> Follow {
     match (status, method) {
         // A redirect of a tunnel has no meaning.
         (_, "CONNECT") => Follow::No,
+        (status, _) if !is_redirect(status) => Follow::No,
         (303, "HEAD") => Follow::WithoutBody("HEAD"),
         (303, _) | (301 | 302, "POST") => Follow::WithoutBody("GET"),
-        (301 | 302 | 307 | 308, _) if replayable => Follow::Same,
-        (301 | 302 | 307 | 308, _) => Follow::NotReplayable,
-        // 300 leaves the choice to the user, 304 is about a cached response, 305 and 306 are withdrawn.
-        _ => Follow::No,
+        _ if replayable => Follow::Same,
+        _ => Follow::NotReplayable,
     }
 }
 

@@ -10,6 +10,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::coding::Decoder;
+use crate::error::PeerFault;
 pub use read::StatusError;
 
 /// A response, filled by a call and reused for the next one. Its buffers keep their capacity, up to a cap, so that in
@@ -108,6 +109,25 @@ impl Response {
         self.headers()
             .filter(move |(candidate, _)| candidate.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
+    }
+
+    /// The value of `Location`: the URL that a [redirect](super::is_redirect) leads to, to be
+    /// [resolved](super::resolve). An empty value is none.
+    ///
+    /// ```
+    /// assert_eq!(courser::Response::new().location(), Ok(None));
+    /// ```
+    ///
+    /// # Errors
+    /// Values differ, so that the response leads nowhere.
+    pub fn location(&self) -> Result<Option<&[u8]>, PeerFault> {
+        let mut values =
+            (self.header_all("location").map(<[u8]>::trim_ascii)).filter(|value| !value.is_empty());
+        let first = values.next();
+        match values.all(|value| Some(value) == first) {
+            true => Ok(first),
+            false => Err(PeerFault::ConflictingLocation),
+        }
     }
 
     /// The final head as received, with its status line and its empty line.

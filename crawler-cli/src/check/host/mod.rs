@@ -271,7 +271,9 @@ impl Host {
         if self.robots == RobotsStage::Wanted {
             self.robots = RobotsStage::Asked;
             let is_sitemap = !self.policy.host.robots;
-            return Some(Fetch::Robots(Box::new(RobotsFetch::new(is_sitemap))));
+            return Some(Fetch::Robots(Box::new(RobotsFetch::new(
+                &self.root, is_sitemap,
+            ))));
         }
         loop {
             // Postponed requests go first: the time for their retries is limited.
@@ -334,7 +336,7 @@ impl Host {
             }
             Fetch::Robots(robots) => {
                 shared.note_sent(None, "GET", Purpose::Robots);
-                robots.write(now, &self.root[..Position::BeforePath], request);
+                robots.write(now, request);
             }
         }
         submission

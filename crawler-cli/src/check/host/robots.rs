@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use courser::{Codings, Request};
-use url::Position;
+use url::Url;
 
 use super::page::{self, AnswerBody};
 use super::url_check::Reply;
@@ -14,16 +14,15 @@ use crate::check::sources::ProblemKind;
 use crate::check::task::{Page, PageLink};
 use crate::check::verdict::Cause;
 use crate::crawl::failure::FailureScope;
-use crate::crawl::redirect;
 use crate::crawl::retry::{Decision, Failed, Others, decide};
 use crate::crawl::retry_queue::Attempts;
-use crate::crawl::robots::{Access, READ, Robots};
+use crate::crawl::robots::{Access, READ, Robots, redirected};
 use crate::crawl::stats::Class;
 
 /// The request for robots.txt, or for the sitemap.
 #[derive(Debug)]
 pub(super) struct RobotsFetch {
-    target: String,
+    url: Url,
     is_sitemap: bool,
     pub(super) attempts: Attempts,
     redirects: u32,
@@ -45,10 +44,11 @@ pub(super) enum RobotsStage {
 }
 
 impl RobotsFetch {
-    pub(super) fn new(is_sitemap: bool) -> Self {
-        let target = if is_sitemap { SITEMAP } else { "/robots.txt" };
+    pub(super) fn new(root: &Url, is_sitemap: bool) -> Self {
+        let mut url = root.clone();
+        url.set_path(if is_sitemap { SITEMAP } else { ROBOTS });
         Self {
-            target: target.to_owned(),
+            url,
             is_sitemap,
             attempts: Attempts::default(),
             redirects: 0,
@@ -56,9 +56,9 @@ impl RobotsFetch {
     }
 
     /// Begins a request: writes its head into an empty request.
-    pub(super) fn write(&mut self, now: Instant, base: &str, request: &mut Request) {
+    pub(super) fn write(&mut self, now: Instant, request: &mut Request) {
         request.set_method("GET");
-        request.set_target(&format!("{base}{}", self.target));
+        request.set_target(self.url.as_str());
         request.header("Accept", "text/plain,*/*;q=0.1");
         request.decode(Codings::all());
         self.attempts.handle_sent(now);
@@ -87,9 +87,9 @@ impl Host {
     ) {
         let status = reply.answer.status;
         match Access::of_status(status, robots.redirects) {
-            Access::Follow => match self.robots_redirect(&robots, reply) {
-                Some(target) => {
-                    robots.target = target;
+            Access::Follow => match redirected(&robots.url, reply.location()) {
+                Some(url) => {
+                    robots.url = url;
                     robots.redirects += 1;
                     self.queue.push_next(Fetch::Robots(robots));
                 }
@@ -104,23 +104,14 @@ impl Host {
                     500..=599 if !failed.is_refusal => Cause::Status5xx(status),
                     _ => Cause::Throttled,
                 };
-                let detail = format!("{} was answered with status {status}", &robots.target[1..]);
+                let name = robots.url.path().trim_start_matches('/');
+                let detail = format!("{name} was answered with status {status}");
                 self.robots_failed(now, robots, failed, cause, detail, shared);
             }
             Access::Parse | Access::Unavailable => {
                 self.without(&robots, Robots::allow_all(), shared);
             }
         }
-    }
-
-    /// The target of a redirect on this host. Redirects to other hosts are not followed: the rules would be those of
-    /// another server.
-    fn robots_redirect(&self, robots: &RobotsFetch, reply: &Reply<'_>) -> Option<String> {
-        let from = self.root.join(&robots.target).ok()?;
-        let to = redirect::target(&from, reply.response.header("location")).ok()?;
-        let target = &to[Position::BeforePath..Position::AfterQuery];
-        let is_here = to.origin() == self.root.origin() && target != robots.target;
-        is_here.then(|| target.to_owned())
     }
 
     /// The body was read.
@@ -135,10 +126,8 @@ impl Host {
             return self.rules_known(shared);
         }
         self.robots = RobotsStage::Known;
-        if let Ok(url) = self.root.join(&robots.target)
-            && let Some(page) = page::read_sitemap(&url, body)
-        {
-            shared.sites.push((url, page));
+        if let Some(page) = page::read_sitemap(&robots.url, body) {
+            shared.sites.push((robots.url.clone(), page));
         }
     }
 
@@ -152,7 +141,7 @@ impl Host {
         if named.is_empty() {
             if self.politeness.is_allowed(SITEMAP) {
                 self.robots = RobotsStage::Asked;
-                let sitemap = Box::new(RobotsFetch::new(true));
+                let sitemap = Box::new(RobotsFetch::new(&self.root, true));
                 self.queue.push_next(Fetch::Robots(sitemap));
             }
             return;
@@ -164,14 +153,13 @@ impl Host {
             text: "".into(),
             kind: Kind::Sitemap,
         });
-        if let Ok(base) = self.root.join("/robots.txt") {
-            let page = Page {
-                links: links.collect(),
-                is_sitemap: true,
-                ..page::unread(&base)
-            };
-            shared.sites.push((base, page));
-        }
+        let base = RobotsFetch::new(&self.root, false).url;
+        let page = Page {
+            links: links.collect(),
+            is_sitemap: true,
+            ..page::unread(&base)
+        };
+        shared.sites.push((base, page));
     }
 
     /// The request has failed, or the host asks for fewer requests.
@@ -211,13 +199,11 @@ impl Host {
             // A sitemap that may be there.
             _ if robots.is_sitemap => {
                 self.robots = RobotsStage::Known;
-                if let Ok(url) = self.root.join(&robots.target) {
-                    let page = Page {
-                        problem: Some((ProblemKind::Cut, detail)),
-                        ..page::unread(&url)
-                    };
-                    shared.sites.push((url, page));
-                }
+                let page = Page {
+                    problem: Some((ProblemKind::Cut, detail)),
+                    ..page::unread(&robots.url)
+                };
+                shared.sites.push((robots.url, page));
             }
             // The rules are not known, so that only URLs that were given may be asked (RFC 9309 §2.3.1.4).
             _ => {
@@ -238,6 +224,9 @@ impl Host {
         }
     }
 }
+
+/// Where the rules of a host are.
+const ROBOTS: &str = "/robots.txt";
 
 /// Where the sitemap of a host is if nothing names one.
 const SITEMAP: &str = "/sitemap.xml";

@@ -574,22 +574,6 @@ fn a_host_that_answers_other_urls_is_not_given_up() {
 }
 
 #[test]
-fn locations_that_differ_or_are_empty_lead_nowhere() {
-    for (lines, cause) in [
-        ("Location: /a\r\nLocation: /b\r\n", Some(Cause::Protocol)),
-        ("Location: /a\r\nLocation: /a\r\n", None),
-        ("Location: \r\n", Some(Cause::Protocol)),
-    ] {
-        let server = Server::start(move |asked| match asked.path {
-            "/x" => answer(asked, 302, lines),
-            _ => answer(asked, 200, ""),
-        });
-        let outcomes = check(policy(), given(&server, &["/x"]));
-        assert_eq!(outcomes[0].verdict.cause(), cause, "{lines}");
-    }
-}
-
-#[test]
 fn a_host_that_is_away_is_given_up_with_all_its_urls() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");

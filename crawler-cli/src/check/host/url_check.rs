@@ -357,11 +357,9 @@ impl<'r> Reply<'r> {
         Self { answer, response }
     }
 
-    /// Where a redirect leads. Several values that differ lead nowhere, and an empty one is none.
-    fn location(&self) -> Option<&'r [u8]> {
-        let mut values = self.response.header_all("location");
-        let first = values.next().filter(|value| !value.trim_ascii().is_empty());
-        first.filter(|first| values.all(|value| value == *first))
+    /// Where a redirect leads. Values that differ lead nowhere.
+    pub(super) fn location(&self) -> Option<&'r [u8]> {
+        self.response.location().ok().flatten()
     }
 
     pub(super) fn content_type(&self) -> Option<String> {

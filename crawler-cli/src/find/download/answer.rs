@@ -1,9 +1,9 @@
 //! The meaning of a response for a download (RFC 9110 §13.1.5, §14, §15.3.7, §15.5.17): whether the body starts at the
 //! beginning or continues the partial file, and whether the file is still the same. No I/O.
 
+use courser::proto::is_redirect;
 use serde::{Deserialize, Serialize};
 
-use crate::crawl::redirect::is_redirect;
 use crate::find::host_crawl::{Reply, http_date, number};
 
 /// The meaning of a response.

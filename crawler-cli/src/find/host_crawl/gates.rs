@@ -1,6 +1,7 @@
 //! Gates: pages that let pass who sends their cookie. A URL redirects to itself with a cookie, or to another page of its
 //! host that sets one and leads back.
 
+use courser::proto::is_redirect;
 use url::{Position, Url};
 
 use super::HostCrawl;
@@ -42,11 +43,10 @@ impl HostCrawl {
         };
         task.redirects += 1;
         let has_cookie = gate.has_cookie || reply.sets_cookie;
-        let is_redirect = matches!(reply.status, 301 | 302 | 303 | 307 | 308);
         let limit = self.policy.limits.redirects;
         let at = self.absolute(&gate.target);
         let to = at
-            .filter(|_| is_redirect)
+            .filter(|_| is_redirect(reply.status))
             .and_then(|at| redirect::target(&at, reply.location).ok());
         let cause = match (reply.status, to) {
             _ if task.redirects > limit => Cause::TooManyRedirects(limit),

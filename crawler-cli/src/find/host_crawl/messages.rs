@@ -82,7 +82,7 @@ impl<'a> Reply<'a> {
         let coding = response.header("Content-Encoding");
         Self {
             status: response.status(),
-            location: response.header("Location"),
+            location: response.location().ok().flatten(),
             sets_cookie: response.header("Set-Cookie").is_some(),
             retry_after: response.header("Retry-After"),
             date: response.header("Date"),

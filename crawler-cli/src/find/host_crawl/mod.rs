@@ -10,6 +10,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
+use courser::proto::is_redirect;
 use url::Url;
 
 use super::cause::{Cause, Failure};
@@ -220,7 +221,7 @@ impl HostCrawl {
             (500.., FetchKind::List | FetchKind::First | FetchKind::Page) => {
                 self.retry(turn, task, Cause::Status(reply.status));
             }
-            (301 | 302 | 303 | 307 | 308, _) => self.redirect(turn, task, reply),
+            (status, _) if is_redirect(status) => self.redirect(turn, task, reply),
             // The response is a page with links, which GET will read.
             (200..=299, FetchKind::Probe | FetchKind::First)
                 if task.kind == TaskKind::Link && is_web_page(reply) =>

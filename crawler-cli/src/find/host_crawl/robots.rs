@@ -2,21 +2,24 @@
 
 use std::sync::Arc;
 
+use url::Position;
+
 use super::HostCrawl;
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
-use crate::crawl::redirect;
-use crate::crawl::robots::{Access, Robots};
+use crate::crawl::robots::{Access, Robots, redirected};
 use crate::find::cause::Cause;
 use crate::find::visitor::Turn;
 
 impl HostCrawl {
     /// Handles the reply to the request for robots.txt.
     pub(super) fn robots_reply(&mut self, turn: &mut Turn<'_>, task: Task, reply: &Reply<'_>) {
+        let from = self.absolute(&task.target);
         match Access::of_status(reply.status, task.redirects) {
             Access::Parse => self.politeness.parse_robots(reply.body),
-            Access::Follow => match self.robots_elsewhere(&task, reply.location) {
-                Some(target) => {
+            Access::Follow => match from.and_then(|from| redirected(&from, reply.location)) {
+                Some(to) => {
+                    let target = to[Position::BeforePath..Position::AfterQuery].to_owned();
                     let moved = Task {
                         redirects: task.redirects + 1,
                         ..Task::new(target, TaskKind::Robots, task.start, 0)
@@ -31,13 +34,6 @@ impl HostCrawl {
             }
         }
         self.drop_disallowed(turn);
-    }
-
-    /// The target of a redirect of robots.txt on this host. Redirects to other hosts are not followed.
-    fn robots_elsewhere(&self, task: &Task, location: Option<&[u8]>) -> Option<String> {
-        let to = redirect::target(&self.absolute(&task.target)?, location).ok()?;
-        let target = &to[url::Position::BeforePath..url::Position::AfterQuery];
-        (to.origin() == self.origin().origin() && target != task.target).then(|| target.to_owned())
     }
 
     /// Drops the ready tasks that robots.txt forbids. They are starts, added before robots.txt was known.

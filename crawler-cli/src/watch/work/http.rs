@@ -10,12 +10,13 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use courser::proto::is_redirect;
 use courser::{Call, CallId, Client, Error, Limits, Rate, Read, Request, Response, Timeouts};
 use url::Url;
 
 use crate::crawl::origin::root_of;
 use crate::crawl::politeness::retry_after;
-use crate::crawl::redirect::{Chain, NotFollowed, is_redirect};
+use crate::crawl::redirect::{Chain, NotFollowed};
 use crate::crawl::transfer::Transfer;
 use crate::jobs::{Cancel, CeilingLimits, Ceilings, HostCeilings};
 use crate::watch::core::Settings;
@@ -379,7 +380,7 @@ enum Step {
 fn step(url: &Url, response: &Response) -> Step {
     let status = response.status();
     if is_redirect(status) {
-        let location = response.header("Location");
+        let location = response.location().ok().flatten();
         return Step::Redirect(status, location.map(<[u8]>::to_vec));
     }
     let wait = response.header("Retry-After");
