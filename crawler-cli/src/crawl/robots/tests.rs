@@ -149,18 +149,6 @@ User-Agent: quxbot
     }
 }
 
-/// RFC 9309 §5.2: the longest match.
-#[test]
-fn longest_match_of_rfc_9309() {
-    let file = b"User-Agent: foobot
-Allow: /example/page/
-Disallow: /example/page/disallowed.gif
-";
-    let robots = Robots::parse(file, "foobot");
-    assert!(robots.allows("/example/page/allowed.gif"));
-    assert!(!robots.allows("/example/page/disallowed.gif"));
-}
-
 #[test]
 fn lines_may_end_in_any_way_and_begin_with_a_mark() {
     for end in ["\n", "\r", "\r\n", "\n\r", "\r\r\n"] {
