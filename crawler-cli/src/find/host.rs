@@ -7,8 +7,8 @@ use courser::{Codings, Error, Rate, Request, Response, Timeouts};
 use url::{Position, Url};
 
 use super::cause::{Cause, Failure};
-use super::download::{Around, Downloads, Results, Store};
-use super::host_crawl::{FetchId, FetchKind, HostCrawl, Reply};
+use super::download::{Around, Downloads, Flight, Store, Wanted};
+use super::host_crawl::{FetchId, FetchKind, FileEnd, HostCrawl, Reply};
 use super::policy::Policy;
 use super::run::Run;
 use super::summary::Ending;
@@ -16,6 +16,7 @@ use super::visitor::Turn;
 use crate::crawl::calls::Drive;
 use crate::crawl::failure::FailureScope;
 use crate::crawl::politeness::Politeness;
+use crate::crawl::retry::Failed;
 use crate::crawl::stats::Stats;
 use crate::crawl::work::{Body, HostWork, RequestId, Submission};
 
@@ -80,36 +81,33 @@ impl Host {
 
     /// Whether something is left to do, in a search that ends like this.
     pub(super) fn is_open(&self, ending: Ending) -> bool {
-        let reads = ending == Ending::Finished && !self.crawl.is_done();
-        reads || !self.downloads.is_done()
+        let reads = ending == Ending::Finished && !self.crawl.has_read_all();
+        reads || self.crawl.has_files()
     }
 
     /// Gives up everything, because nothing more can be fetched.
     pub(super) fn abandon(&mut self, now: Instant, cause: &Cause, shared: &mut Shared<'_>) {
         let visitor = &mut shared.run.visitor(None);
+        // The crawl gives the files up.
+        self.downloads = Downloads::default();
         self.crawl.abandon(&mut Turn::new(now, visitor), cause);
-        if let Some(files) = &mut shared.files {
-            let store = &mut files.store;
-            self.downloads
-                .abandon(cause, &mut Results { store, visitor });
-        }
     }
 
     /// Whether files wait for robots.txt.
     fn files_await_robots(&self) -> bool {
-        self.crawl.awaits_robots() && !self.downloads.is_done()
+        self.crawl.awaits_robots() && self.crawl.has_files()
     }
 
     /// Whether a page may be requested. Not while many files wait, because pages would add more; but robots.txt may
     /// always be requested for the sake of the files.
     fn has_room_for_page(&self) -> bool {
-        self.crawl.has_room() && (!self.downloads.is_full() || self.files_await_robots())
+        self.crawl.has_room() && (!self.crawl.has_many_files() || self.files_await_robots())
     }
 
     /// Whether a file may be requested. While directories are read, half of the connections are left for them. Not
     /// before robots.txt is known.
     fn has_room_for_download(&self, files: &Files) -> bool {
-        let goes_on = !self.crawl.is_done() && !self.downloads.is_full();
+        let goes_on = !self.crawl.has_read_all() && !self.crawl.has_many_files();
         let most = match goes_on {
             true => self.connections.div_ceil(2),
             false => self.connections,
@@ -117,7 +115,7 @@ impl Host {
         // No host can keep the others from their files.
         let share = (MOST_FILES / files.hosts.max(1)).max(1);
         files.under_way < MOST_FILES
-            && self.downloads.in_flight() < most.min(share)
+            && self.crawl.files_in_flight() < most.min(share)
             && self.crawl.has_room()
             && !self.crawl.awaits_robots()
     }
@@ -128,12 +126,9 @@ impl Host {
         request: &mut Request,
         shared: &mut Shared<'_>,
     ) -> Option<Submission> {
-        let awaited = self.files_await_robots();
-        if !self.has_room_for_page() || (shared.run.is_over() && !awaited) {
+        let is_over = shared.run.is_over() && !self.files_await_robots();
+        if is_over || !self.has_room_for_page() {
             return None;
-        }
-        if awaited {
-            self.crawl.want_robots();
         }
         let fetch = self.crawl.poll_request(now)?;
         let url = format!("{}{}", self.base, fetch.target);
@@ -158,28 +153,22 @@ impl Host {
         if !self.has_room_for_download(files) || !self.crawl.politeness().may_send(now) {
             return None;
         }
-        let (base, crawl) = (self.base.as_str(), &self.crawl);
-        let refusal = &|url: &str| {
-            let target = url.strip_prefix(base)?;
-            crawl.refusal(target).filter(|_| target.starts_with('/'))
-        };
         let visitor = &mut shared.run.visitor(None);
-        let store = &mut files.store;
-        let results = &mut Results { store, visitor };
-        let get = self.downloads.poll_request(now, refusal, results)?;
+        let mut on = Around {
+            crawl: &mut self.crawl,
+            store: &mut files.store,
+            turn: Turn::new(now, visitor),
+        };
+        let get = self.downloads.poll_request(&mut on)?;
         request.set_target(get.url);
-        request.set_method("GET");
-        request.header("Accept", "*/*");
-        // A coding would make ranges of the file impossible.
-        request.header("Accept-Encoding", "identity");
-        request.decode(Codings::none());
+        write_head(request, FetchKind::File);
         if let Some((at, validator)) = get.rest {
             request.header("Range", format!("bytes={at}-"));
             request.header("If-Range", validator);
         }
         let patience = Some(files.patience);
         let submission = Submission {
-            id: RequestId(get.id.0 | DOWNLOAD),
+            id: RequestId(get.id.0),
             timeouts: Some(Timeouts {
                 // Until the head; see `slowness` for the body.
                 total: patience,
@@ -192,7 +181,6 @@ impl Host {
             streaming: true,
         };
         files.under_way += 1;
-        self.crawl.politeness().handle_sent(now);
         self.pages_first = true;
         Some(submission)
     }
@@ -225,34 +213,52 @@ impl Host {
         cause: Cause,
         shared: &mut Shared<'_>,
     ) -> Body {
-        self.arriving.remove(&id);
         let scope = FailureScope::Request;
-        self.download(shared, now, |downloads, on| {
-            downloads.handle_failure(download_id(id), Failure { cause, scope }, on);
-        });
+        self.fail_download(shared, now, id, Failure { cause, scope });
         Body::Unwanted
     }
 
-    /// Runs `act` on the downloads, and counts the files that ended.
-    fn download<T>(
+    fn is_download(&mut self, id: RequestId) -> bool {
+        self.crawl.wanted(FetchId(id.0)).is_some()
+    }
+
+    /// Lets `act` handle a file that is being downloaded. Returns whether its body goes on.
+    fn download(
         &mut self,
         shared: &mut Shared<'_>,
         now: Instant,
-        act: impl FnOnce(&mut Downloads, &mut Around<'_>) -> T,
-    ) -> Option<T> {
-        let files = shared.files.as_mut()?;
-        let before = self.downloads.in_flight();
-        let mut around = Around {
-            now,
-            politeness: self.crawl.politeness(),
-            results: Results {
-                store: &mut files.store,
-                visitor: &mut shared.run.visitor(None),
-            },
+        id: RequestId,
+        act: impl FnOnce(&mut Store, &mut Wanted, &mut Flight) -> Result<(), FileEnd>,
+    ) -> Body {
+        let Some(files) = &mut shared.files else {
+            return Body::Unwanted;
         };
-        let outcome = act(&mut self.downloads, &mut around);
-        files.under_way -= before - self.downloads.in_flight();
-        Some(outcome)
+        let visitor = &mut shared.run.visitor(None);
+        let mut on = Around {
+            crawl: &mut self.crawl,
+            store: &mut files.store,
+            turn: Turn::new(now, visitor),
+        };
+        let body = self.downloads.handle(FetchId(id.0), &mut on, act);
+        if body == Body::Unwanted {
+            files.under_way -= 1;
+            self.arriving.remove(&id);
+        }
+        body
+    }
+
+    /// Ends a download that failed.
+    fn fail_download(
+        &mut self,
+        shared: &mut Shared<'_>,
+        now: Instant,
+        id: RequestId,
+        failure: Failure,
+    ) {
+        let failed = Failed::new(failure.cause.class(), failure.scope);
+        self.download(shared, now, id, |_, _, _| {
+            Err(FileEnd::Failed(failed, failure.cause))
+        });
     }
 }
 
@@ -287,7 +293,7 @@ impl HostWork for Host {
         let has_room = |files: &Files| self.has_room_for_download(files);
         let may_download = shared.files.as_ref().is_some_and(has_room);
         let held = self.crawl.politeness().held_until(now);
-        let file = may_download.then(|| self.downloads.poll_timeout(held));
+        let file = may_download.then(|| self.crawl.file_timeout(held));
         let may_read = shared.run.ending() == Ending::Finished && self.has_room_for_page();
         let page = may_read.then(|| self.crawl.poll_timeout(now));
         page.flatten().into_iter().chain(file.flatten()).min()
@@ -301,7 +307,7 @@ impl HostWork for Host {
         shared: &mut Shared<'_>,
         calls: &mut dyn Drive,
     ) {
-        if id.0 & DOWNLOAD != 0 {
+        if self.is_download(id) {
             self.handle_head(now, id, response, shared);
             return;
         }
@@ -321,15 +327,12 @@ impl HostWork for Host {
         calls: &mut dyn Drive,
     ) {
         let failure = Failure::of(error, self.proxy.as_deref(), part);
-        self.arriving.remove(&id);
-        if id.0 & DOWNLOAD == 0 {
+        if !self.is_download(id) {
             let visitor = &mut shared.run.visitor(Some(calls));
             let turn = &mut Turn::new(now, visitor);
             return self.crawl.handle_failure(turn, FetchId(id.0), failure);
         }
-        self.download(shared, now, |downloads, on| {
-            downloads.handle_failure(download_id(id), failure, on);
-        });
+        self.fail_download(shared, now, id, failure);
     }
 
     fn handle_head(
@@ -339,17 +342,20 @@ impl HostWork for Host {
         response: &Response,
         shared: &mut Shared<'_>,
     ) -> Body {
-        if id.0 & DOWNLOAD == 0 {
+        if !self.is_download(id) {
             let visitor = &mut shared.run.visitor(None);
             let turn = &mut Turn::new(now, visitor);
             return self
                 .crawl
                 .handle_head(turn, FetchId(id.0), &Reply::of(response));
         }
-        let wanted = self.download(shared, now, |downloads, on| {
-            downloads.handle_head(download_id(id), &Reply::of(response), on)
-        });
-        wanted.unwrap_or(Body::Unwanted)
+        let reply = &Reply::of(response);
+        if !matches!(reply.status, 429 | 503) {
+            self.crawl.politeness().handle_answer(now);
+        }
+        self.download(shared, now, id, |store, wanted, flight| {
+            store.handle_head(wanted, flight, reply)
+        })
     }
 
     fn handle_data(
@@ -359,46 +365,44 @@ impl HostWork for Host {
         bytes: &[u8],
         shared: &mut Shared<'_>,
     ) -> Body {
-        if id.0 & DOWNLOAD == 0 {
+        if !self.is_download(id) {
             let visitor = &mut shared.run.visitor(None);
             let turn = &mut Turn::new(now, visitor);
             return self.crawl.handle_data(turn, FetchId(id.0), bytes);
         }
         let slowness = self.slowness(now, id, bytes.len(), shared);
         // The bytes of a slow part are kept all the same.
-        let body = self.download(shared, now, |downloads, on| {
-            downloads.handle_data(download_id(id), bytes, on)
+        self.crawl.politeness().handle_bytes();
+        let body = self.download(shared, now, id, |store, wanted, flight| {
+            store.append(wanted, flight, bytes)
         });
-        match (body, slowness) {
-            (Some(Body::Wanted), Some(cause)) => self.end_slow(now, id, cause, shared),
-            (Some(Body::Wanted), None) => Body::Wanted,
-            _ => {
-                self.arriving.remove(&id);
-                Body::Unwanted
-            }
+        if body == Body::Unwanted {
+            return body;
+        }
+        shared.run.events.summary.downloads.bytes += bytes.len() as u64;
+        match slowness {
+            Some(cause) => self.end_slow(now, id, cause, shared),
+            None => body,
         }
     }
 
     fn handle_quiet(&mut self, now: Instant, id: RequestId, shared: &mut Shared<'_>) -> Body {
-        let is_download = id.0 & DOWNLOAD != 0;
-        match is_download
-            .then(|| self.slowness(now, id, 0, shared))
-            .flatten()
-        {
+        let is_file = self.is_download(id);
+        match is_file.then(|| self.slowness(now, id, 0, shared)).flatten() {
             Some(cause) => self.end_slow(now, id, cause, shared),
             None => Body::Wanted,
         }
     }
 
     fn handle_end(&mut self, now: Instant, id: RequestId, shared: &mut Shared<'_>) {
-        self.arriving.remove(&id);
-        if id.0 & DOWNLOAD == 0 {
+        if !self.is_download(id) {
             let visitor = &mut shared.run.visitor(None);
             let turn = &mut Turn::new(now, visitor);
             return self.crawl.handle_end(turn, FetchId(id.0));
         }
-        self.download(shared, now, |downloads, on| {
-            downloads.handle_end(download_id(id), on);
+        self.crawl.politeness().handle_body_end();
+        self.download(shared, now, id, |store, wanted, flight| {
+            store.handle_end(wanted, flight)
         });
     }
 
@@ -407,7 +411,7 @@ impl HostWork for Host {
     }
 
     fn is_done(&self) -> bool {
-        self.crawl.is_done() && self.downloads.is_done()
+        self.crawl.is_done()
     }
 }
 
@@ -422,10 +426,14 @@ fn write_head(request: &mut Request, kind: FetchKind) {
         FetchKind::Robots => request.header("Accept", "text/plain,*/*;q=0.1"),
         FetchKind::First => request.header("Range", "bytes=0-0"),
         FetchKind::Probe => request,
+        // A coding would make ranges of the file impossible.
+        FetchKind::File => request
+            .header("Accept", "*/*")
+            .header("Accept-Encoding", "identity"),
     };
     // The length to find out is that of the file, not of an encoded body.
     request.decode(match kind {
-        FetchKind::Probe | FetchKind::First => Codings::none(),
+        FetchKind::Probe | FetchKind::First | FetchKind::File => Codings::none(),
         _ => Codings::all(),
     });
 }
@@ -443,16 +451,9 @@ fn time_for(received: u64, limit: Duration, rate: Option<Rate>) -> Duration {
     own.saturating_add(held)
 }
 
-fn download_id(id: RequestId) -> FetchId {
-    FetchId(id.0 & !DOWNLOAD)
-}
-
 /// A download needs so many bytes in the time of one request: 1 KiB a second, if the time is the default one. Otherwise a
 /// server that sends a byte from time to time could hold a search for ever.
 const LEAST_PART: u64 = 30 << 10;
-
-/// Distinguishes the requests of downloads from those of the crawl.
-const DOWNLOAD: u64 = 1 << 39;
 
 /// The largest number of files that are downloaded at a time, over all hosts.
 const MOST_FILES: usize = 128;

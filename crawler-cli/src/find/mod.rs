@@ -81,7 +81,7 @@ pub use range::{ListedTime, Precision, SizeRange, TimeRange};
 use run::{Events, Run};
 use scope::Scope;
 pub use state::{State, StateError};
-pub use summary::{Ending, Summary};
+pub use summary::{DownloadCounts, Ending, Summary};
 pub use visitor::{LinkVerdict, Turn, Visitor};
 
 /// A search: its starts, its expression and its settings.
@@ -231,10 +231,12 @@ impl Find {
             _ => None,
         };
         let store = self.download.clone().map(|root| {
-            let redirects = self.policy.limits.redirects;
-            let mut store = Store::new(root, base, self.scope.clone(), redirects);
+            let mut store = Store::new(root);
+            store.base = base;
             store.overwrite = self.overwrite;
             store.refuses_tls = self.settings.transfer.tls_fault().is_some();
+            store.scope = self.scope.clone();
+            store.most_redirects = self.policy.limits.redirects;
             store
         });
         search::search(&self, store, Run::new(&self, actor, events)).finish()

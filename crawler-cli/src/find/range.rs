@@ -49,7 +49,7 @@ impl SizeRange {
 }
 
 /// A time in seconds since 1970-01-01T00:00:00Z, leap seconds not counted: between `lo` and `hi`, both included.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct TimeRange {
     /// The earliest possible time.
     pub lo: i64,

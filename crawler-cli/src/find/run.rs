@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use super::Find;
 use super::cause::Cause;
-use super::download::{DownloadCounts, Wanted};
+use super::download::Wanted;
 use super::event::Event;
 use super::expr::{Act, ActError, Action, Actor, Effect, Memo, Verdict};
-use super::found::{Found, Kind, Saved, Unread};
+use super::found::{Found, How, Kind, Saved, Unread};
 use super::host_crawl::Counts;
 use super::link::Link;
 use super::policy::Follow;
@@ -106,10 +106,12 @@ impl<'r> Run<'r> {
         self.events.summary.ending = Ending::Stopped;
     }
 
-    /// Updates the counts, shows progress and commits.
-    pub(super) fn update(&mut self, counts: Counts, downloads: DownloadCounts) {
-        self.events.summary.counts = counts;
-        self.events.summary.downloads = downloads;
+    /// Updates the counts, shows progress and commits. `under_way`: files that are being downloaded.
+    pub(super) fn update(&mut self, counts: Counts, under_way: u64) {
+        let downloads = &mut self.events.summary.downloads;
+        downloads.under_way = under_way;
+        let unread = counts.unread + downloads.failed;
+        self.events.summary.counts = Counts { unread, ..counts };
         self.events.update();
     }
 
@@ -188,10 +190,15 @@ impl Visitor for RunVisitor<'_, '_> {
     }
 
     fn downloaded(&mut self, saved: Saved<'_>) {
+        let counts = &mut self.run.events.summary.downloads;
+        counts.kept += u64::from(saved.how == How::Kept);
+        counts.saved += u64::from(saved.how != How::Kept);
+        counts.resumed += u64::from(matches!(saved.how, How::Resumed(_)));
         self.run.events.emit(Event::Downloaded(saved));
     }
 
     fn not_downloaded(&mut self, url: &str, cause: &Cause) {
+        self.run.events.summary.downloads.failed += 1;
         self.run.stats().handle_unread(cause.class());
         self.run.events.emit(Event::Unread(Unread {
             url,
@@ -270,6 +277,7 @@ impl<'r> Events<'r> {
         summary.undecided = tally.undecided;
         summary.failed = tally.failed;
         summary.stats.resume(tally.totals);
+        summary.downloads = tally.downloads;
         self.before = tally.elapsed;
     }
 
@@ -280,7 +288,7 @@ impl<'r> Events<'r> {
             failed: self.summary.failed,
             elapsed: self.elapsed(),
             totals: self.summary.stats.totals(),
-            downloads: DownloadCounts::default(),
+            downloads: self.summary.downloads,
         }
     }
 

@@ -10,13 +10,13 @@ use url::{Position, Url};
 
 use super::Find;
 use super::cause::Cause;
-use super::download::{DownloadCounts, Store};
+use super::download::Store;
 use super::host::{Files, Host, Shared};
 use super::host_crawl::Counts;
 use super::link::{Link, LinkKind};
 use super::policy::Follow;
 use super::run::Run;
-use super::state::{SavedHost, StateError};
+use super::state::StateError;
 use super::summary::Ending;
 use super::visitor::Turn;
 use crate::crawl::hosts::{HostId, Hosts};
@@ -144,9 +144,6 @@ fn restore(
     let tally = state.is_resumed().then(|| state.tally()).transpose()?;
     let further = state.further_hosts(hosts.len())?;
     if let Some(tally) = tally {
-        if let Some(files) = &mut shared.files {
-            files.store.resume(tally.downloads);
-        }
         shared.run.events.resume(tally);
     }
     for root in further {
@@ -158,29 +155,14 @@ fn restore(
         };
         let saved = state.load(host.number)?;
         host.crawl.expect_later_run();
-        restore_host(host, saved, shared.files.as_mut()).map_err(|text| state.damaged(text))?;
-    }
-    Ok(())
-}
-
-/// Restores a host, or starts to save it if it is new.
-///
-/// # Errors
-/// A text in the saved state that means nothing.
-fn restore_host(
-    host: &mut Host,
-    saved: SavedHost,
-    files: Option<&mut Files>,
-) -> Result<(), String> {
-    match saved.crawl {
-        Some(kept) => host.crawl.restore(kept)?,
-        None => host.crawl.keep_journal(),
-    }
-    if let Some(files) = files {
-        for wanted in saved.wanted {
-            host.downloads.add(wanted, &mut files.store);
-        }
-        host.downloads.keep_journal();
+        let restored = match saved {
+            Some(kept) => host.crawl.restore(kept),
+            None => {
+                host.crawl.keep_journal();
+                Ok(())
+            }
+        };
+        restored.map_err(|text| state.damaged(text))?;
     }
     Ok(())
 }
@@ -238,7 +220,6 @@ impl Search<'_> {
             self.shared.run.tell_not_reached(|tell| {
                 for host in hosts.works() {
                     host.crawl.tell_unasked(tell);
-                    host.downloads.tell_unasked(tell);
                 }
             });
         }
@@ -247,10 +228,7 @@ impl Search<'_> {
     fn update(&mut self) {
         let hosts = self.scheduler.hosts();
         if let Some(files) = &mut self.shared.files {
-            files.hosts = hosts
-                .works()
-                .filter(|host| !host.downloads.is_done())
-                .count();
+            files.hosts = hosts.works().filter(|host| host.crawl.has_files()).count();
         }
         update(hosts, &mut self.shared);
     }
@@ -292,15 +270,12 @@ impl Search<'_> {
 
     /// Stages the changes of the host crawls, to be committed with the results of this iteration.
     fn keep(&mut self) {
-        let mut tally = self.shared.run.events.tally();
-        if let Some(files) = &self.shared.files {
-            tally.downloads = files.store.counts;
-        }
+        let tally = self.shared.run.events.tally();
         let Some(state) = self.shared.run.state() else {
             return;
         };
         for (_, host) in self.scheduler.hosts().works_mut() {
-            state.stage(host.number, &mut host.crawl, &mut host.downloads);
+            state.stage(host.number, &mut host.crawl);
         }
         state.stage_tally(&tally);
     }
@@ -391,9 +366,6 @@ impl Search<'_> {
         if is_new && self.shared.run.events.state.is_some() {
             host.crawl.keep_journal();
             host.crawl.expect_later_run();
-            if self.shared.files.is_some() {
-                host.downloads.keep_journal();
-            }
         }
         if link.kind != LinkKind::Start {
             host.crawl.add_root(self.find.scope.root(&link.url));
@@ -408,15 +380,13 @@ impl Search<'_> {
 
     /// Passes files to the downloads of their hosts, which may differ from the hosts that listed them.
     fn hand_over_files(&mut self) {
-        let Some(files) = &mut self.shared.files else {
-            return;
-        };
         for wanted in std::mem::take(&mut self.shared.run.wanted) {
             let root = Url::parse(&wanted.url).map(|url| root_of(&url));
             let hosts = self.scheduler.hosts();
             // The host exists, because its crawl found the file.
             if let Some(id) = root.ok().and_then(|root| hosts.at(&root)) {
-                hosts.work(id).downloads.add(wanted, &mut files.store);
+                let is_new = hosts.work(id).crawl.add_file(wanted);
+                self.shared.run.events.summary.downloads.wanted += u64::from(is_new);
             }
         }
     }
@@ -426,20 +396,8 @@ impl Search<'_> {
 fn update(hosts: &Hosts<Host>, shared: &mut Shared<'_>) {
     let of_each = hosts.works().map(|host| host.crawl.counts());
     let counts = of_each.fold(Counts::default(), |sum, counts| sum + counts);
-    let Some(files) = &shared.files else {
-        return shared.run.update(counts, DownloadCounts::default());
-    };
-    let downloads = DownloadCounts {
-        under_way: files.under_way as u64,
-        ..files.store.counts
-    };
-    let of_files = Counts {
-        requests: downloads.requests,
-        retries: downloads.retries,
-        unread: downloads.failed,
-        ..Counts::default()
-    };
-    shared.run.update(counts + of_files, downloads);
+    let under_way = shared.files.as_ref().map_or(0, |files| files.under_way);
+    shared.run.update(counts, under_way as u64);
 }
 
 fn abandon(hosts: &mut Hosts<Host>, cause: &Cause, shared: &mut Shared<'_>) {

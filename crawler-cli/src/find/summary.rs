@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::download::DownloadCounts;
 use super::host_crawl::Counts;
 use super::policy::Follow;
 use crate::crawl::stats::{Stats, Totals};
@@ -32,6 +31,32 @@ pub struct Summary {
     pub downloads: DownloadCounts,
     /// Statistics about requests.
     pub stats: Stats,
+}
+
+/// The progress of downloads.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct DownloadCounts {
+    /// Files to download.
+    pub wanted: u64,
+    /// Files downloaded, in one piece or resumed.
+    pub saved: u64,
+    /// Downloaded files that were resumed after an interruption, in this run or an earlier one.
+    pub resumed: u64,
+    /// Files that existed already.
+    pub kept: u64,
+    /// Files given up, each reported as unread.
+    pub failed: u64,
+    /// Files being downloaded.
+    pub under_way: u64,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+impl DownloadCounts {
+    /// Files that are complete on disk or given up.
+    pub fn over(&self) -> u64 {
+        self.saved + self.kept + self.failed
+    }
 }
 
 /// The numbers that the next run continues, in addition to those saved with the host crawls.

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::crawl::stats::{Class, Connection, Exchange, Reason, Standing, Waiting};
     use crate::find::Counts;
-    use crate::find::download::DownloadCounts;
+    use crate::find::DownloadCounts;
 
     fn shown(terminal: &vt100::Parser) -> Vec<String> {
         let rows = terminal.screen().rows(0, 40);

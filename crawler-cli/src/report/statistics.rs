@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::unread::UnreadList;
 use crate::crawl::stats::{Class, HostStats, Stats};
-use crate::find::download::DownloadCounts;
+use crate::find::DownloadCounts;
 use crate::find::{Ending, Follow, Summary};
 use crate::plain::text::{self, count, thousands};
 

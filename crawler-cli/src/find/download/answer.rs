@@ -4,7 +4,7 @@
 use courser::proto::is_redirect;
 use serde::{Deserialize, Serialize};
 
-use crate::find::host_crawl::{Reply, http_date, number};
+use crate::find::host_crawl::{Reply, http_date};
 
 /// The meaning of a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,7 +33,7 @@ pub(super) fn judge(head: &Reply<'_>, rest: Option<(u64, &Note)>) -> Answer {
         },
         (206, Some((at, note))) => judge_part(head, at, note).unwrap_or(Answer::StartOver),
         (416, Some((at, note))) => {
-            let part = head.content_range.and_then(content_range);
+            let part = head.content_range();
             let is_all = part.is_some_and(|(_, total)| total == Some(at));
             // A server may ignore If-Range: the file may be another one of this length.
             let is_same = match head.etag {
@@ -53,7 +53,7 @@ pub(super) fn judge(head: &Reply<'_>, rest: Option<(u64, &Note)>) -> Answer {
 
 /// Checks that a part is exactly the requested one, and belongs to the file that the note describes. `None`: it is not.
 fn judge_part(head: &Reply<'_>, at: u64, note: &Note) -> Option<Answer> {
-    let (range, total) = content_range(head.content_range?)?;
+    let (range, total) = head.content_range()?;
     let (first, last) = range?;
     // Without it, nobody would notice that a part ends before the file does.
     let length = total.or(note.length)?;
@@ -113,29 +113,6 @@ impl Note {
 fn has_strong_date(head: &Reply<'_>) -> bool {
     let dates = head.modified().zip(head.date.and_then(http_date));
     dates.is_some_and(|(changed, sent)| changed < sent)
-}
-
-/// First and last byte, unless the requested range is not satisfiable, and the length of the whole file.
-type ContentRange = (Option<(u64, u64)>, Option<u64>);
-
-/// `Content-Range` (RFC 9110 §14.4).
-fn content_range(value: &[u8]) -> Option<ContentRange> {
-    let (unit, rest) = str::from_utf8(value).ok()?.split_once(' ')?;
-    let (range, total) = rest.split_once('/')?;
-    let range = match range.split_once('-') {
-        None if range == "*" => None,
-        bounds => {
-            let (first, last) = bounds?;
-            Some((number(first.as_bytes())?, number(last.as_bytes())?))
-        }
-    };
-    // The length, which is one more than the last byte, has to fit into a u64.
-    let is_valid = range.is_none_or(|(first, last)| first <= last && last < u64::MAX);
-    let total = match total {
-        "*" => None,
-        total => Some(number(total.as_bytes())?),
-    };
-    (unit.eq_ignore_ascii_case("bytes") && is_valid).then_some((range, total))
 }
 
 /// Whether this is `"…"` of visible ASCII characters, which can be sent back unchanged.

@@ -27,11 +27,20 @@ pub(in crate::find) struct Root {
 }
 
 impl Root {
-    /// Opens the directory, and creates it if it does not exist. Fails if no files can be created in it.
+    /// Opens the directory, and creates it if it does not exist. Its lock keeps other processes away from partial files.
+    ///
+    /// # Errors
+    /// No files can be created in it, or another process downloads to it.
     pub(in crate::find) fn open(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         let directory = rustix::fs::open(path, DIRECTORY, Mode::empty())?;
         rustix::fs::accessat(&directory, ".", Access::WRITE_OK, AtFlags::empty())?;
+        // Not every file system has locks.
+        if rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)
+            == Err(Errno::WOULDBLOCK)
+        {
+            return Err(io::Error::other("another process downloads to it"));
+        }
         Ok(Self {
             directory: Arc::new(directory),
             path: path.to_owned(),
@@ -110,7 +119,7 @@ pub(super) struct FileMetadata {
     pub(super) modified: i64,
 }
 
-/// A file that is not complete yet. Its lock keeps other processes away.
+/// A file that is not complete yet.
 #[derive(Debug)]
 pub(super) struct Partial {
     directory: OwnedFd,
@@ -121,30 +130,19 @@ pub(super) struct Partial {
     pub(super) begun_at: u64,
     /// What the bytes are of; `None` if nothing needs them any more. On disk if it has a validator.
     pub(super) note: Option<Note>,
-    is_finished: bool,
 }
 
 impl Partial {
-    /// Opens a partial file and locks it; the error kind `WouldBlock` means that another process has it.
+    /// Opens a partial file.
     fn open(directory: OwnedFd, name: &Name, more: OFlags) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | more;
         let file = rustix::fs::openat(&directory, name.partial(), flags, MODE)?;
-        Self::lock(directory, File::from(file), name)
-    }
-
-    /// Locks a partial file that was opened by its name.
-    fn lock(directory: OwnedFd, file: File, name: &Name) -> io::Result<Self> {
-        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        let file = File::from(file);
         let meta = file.metadata()?;
         // A file with further hard links would be changed under its other names too.
         if !meta.is_file() || meta.nlink() > 1 {
             let not_ours = "the name of the partial file is used by something else";
             return Err(io::Error::other(not_ours));
-        }
-        // Another process has just finished the download, or given it up.
-        let named = rustix::fs::statat(&directory, name.partial(), AtFlags::SYMLINK_NOFOLLOW);
-        if !named.is_ok_and(|named| (named.st_dev, named.st_ino) == (meta.dev(), meta.ino())) {
-            return Err(io::ErrorKind::WouldBlock.into());
         }
         Ok(Self {
             directory,
@@ -153,7 +151,6 @@ impl Partial {
             file,
             name: name.clone(),
             note: None,
-            is_finished: false,
         })
     }
 
@@ -184,18 +181,6 @@ impl Partial {
         Ok(())
     }
 
-    /// The bytes are of a file of this length, and of this time if that is known.
-    pub(super) fn handle_part(&mut self, length: Option<u64>, modified: Option<i64>) {
-        if let Some(note) = &mut self.note {
-            (note.length, note.modified) = (length, modified.or(note.modified));
-        }
-    }
-
-    /// Lets the file be removed, because nothing needs it any more.
-    pub(super) fn discard(&mut self) {
-        self.note = None;
-    }
-
     /// Appends bytes.
     pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         let written = self.file.write_all_at(bytes, self.length);
@@ -217,7 +202,6 @@ impl Partial {
             self.file.set_modified(time)?;
         }
         rename(&self.directory, &self.name, overwrite)?;
-        self.is_finished = true;
         remove(&self.directory, &self.name.note())
     }
 }
@@ -225,7 +209,7 @@ impl Partial {
 impl Drop for Partial {
     /// Removes a partial file that no other run could continue. Errors cannot be reported here.
     fn drop(&mut self) {
-        if !self.is_finished && self.rest().is_none() {
+        if self.rest().is_none() {
             let _ = remove(&self.directory, &self.name.note());
             let _ = remove(&self.directory, &self.name.partial());
         }
@@ -282,29 +266,3 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 
 /// Largest note in bytes: a URL, two dates and a tag, each of limited length.
 const MOST_NOTE_BYTES: u64 = 64 * 1024;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::find::host_crawl::Reply;
-
-    #[test]
-    fn a_file_that_another_process_finishes_is_not_touched() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let root = Root::open(folder.path()).expect("writable");
-        let name = Name::of("http://h/x", None);
-        let note = Note::of(&Reply::default(), "http://h/x");
-        let mut first = root.create(&name, note).expect("created");
-        first.write(b"all").expect("written");
-        let place = root.path_of(&name);
-        let directory = || root.parent(&name, false).expect("created");
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(directory(), name.partial(), flags, MODE);
-        let opened = File::from(opened.expect("opened"));
-        first.finish(false).expect("finished");
-        drop(first);
-        let error = Partial::lock(directory(), opened, &name).expect_err("finished meanwhile");
-        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-        assert_eq!(fs::read(place).expect("a file"), b"all");
-    }
-}

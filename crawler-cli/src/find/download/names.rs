@@ -11,14 +11,12 @@ use url::Url;
 
 use super::super::path;
 use super::super::policy::Follow;
-use crate::crawl::file_names::{NOTE, PARTIAL, fnv1a, safe};
+use crate::crawl::file_names::{NOTE, PARTIAL, safe};
 
-/// The path of a file below the directory of all downloads.
+/// The path of a file below the directory of all downloads: safe file names. Not empty; the last one is the name of the
+/// file.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(super) struct Name {
-    /// Safe file names. Not empty; the last segment is the name of the file.
-    segments: Vec<Vec<u8>>,
-}
+pub(super) struct Name(Vec<Vec<u8>>);
 
 /// The directory of the start, for a search with a single start: files below it are named relative to it. Host, port and
 /// canonical path, with a final `/`.
@@ -65,18 +63,17 @@ impl Name {
             last.push(b'?');
             last.extend_from_slice(query.as_bytes());
         }
-        let segments = segments.iter().map(|segment| safe(segment)).collect();
-        Self { segments }
+        Self(segments.iter().map(|segment| safe(segment)).collect())
     }
 
     /// The directories, outermost first. For the URL of a directory, with its final `/`: the directory itself.
     pub(super) fn directories(&self) -> &[Vec<u8>] {
-        self.segments.split_last().map_or(&[], |(_, rest)| rest)
+        self.0.split_last().map_or(&[], |(_, rest)| rest)
     }
 
     /// The name of the file in the innermost directory.
     pub(super) fn file(&self) -> &[u8] {
-        self.segments.last().map_or(b"%", Vec::as_slice)
+        self.0.last().map_or(b"%", Vec::as_slice)
     }
 
     /// The name of the partial file, which holds the bytes until the download is complete.
@@ -91,13 +88,8 @@ impl Name {
 
     /// The path relative to the directory of all downloads.
     pub(super) fn path(&self) -> PathBuf {
-        let segments = self.segments.iter();
+        let segments = self.0.iter();
         segments.map(|segment| OsStr::from_bytes(segment)).collect()
-    }
-
-    /// A hash of the whole name.
-    pub(super) fn fingerprint(&self) -> u64 {
-        fnv1a(&self.segments.join(&b'/'))
     }
 }
 

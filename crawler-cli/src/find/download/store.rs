@@ -2,27 +2,27 @@
 //! before the request for a file, over the bytes that arrive, to the final name.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt as _;
 
-use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::answer::{Answer, Note, judge};
 use super::disk::{Partial, Root};
 use super::names::{Base, Name};
-use super::task::{Flight, Task};
+use super::wanted::Wanted;
 use crate::crawl::failure::FailureScope;
 use crate::crawl::file_names::fnv1a;
 use crate::crawl::redirect::Chain;
 use crate::crawl::retry::Failed;
 use crate::find::cause::Cause;
 use crate::find::fault::Fault;
-use crate::find::found::How;
-use crate::find::host_crawl::Reply;
+use crate::find::found::{How, Saved};
+use crate::find::host_crawl::{FileEnd as End, Reply};
 use crate::find::listing;
 use crate::find::range::SizeRange;
 use crate::find::scope::Scope;
+use crate::find::visitor::Visitor;
 
 /// What the downloads of all hosts share.
 #[derive(Debug)]
@@ -33,90 +33,54 @@ pub(in crate::find) struct Store {
     /// TLS cannot be used, so that redirects to https are not followed.
     pub(in crate::find) refuses_tls: bool,
     /// The base of file names, if there is exactly one start.
-    pub(super) base: Option<Base>,
+    pub(in crate::find) base: Option<Base>,
     /// The URLs to which redirects may lead.
-    scope: Scope,
-    most_redirects: u32,
+    pub(in crate::find) scope: Scope,
+    pub(in crate::find) most_redirects: u32,
     /// The names used in this run: the hash of each name, and that of its URL.
     claims: HashMap<u64, u64>,
     /// A write has failed in a way that all others will.
     is_full: bool,
-    pub(in crate::find) counts: DownloadCounts,
 }
 
-/// The progress of downloads.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct DownloadCounts {
-    /// Files to download.
-    pub wanted: u64,
-    /// Files downloaded, in one piece or resumed.
-    pub saved: u64,
-    /// Downloaded files that were resumed after an interruption, in this run or an earlier one.
-    pub resumed: u64,
-    /// Files that existed already.
-    pub kept: u64,
-    /// Files given up, each reported as unread.
-    pub failed: u64,
-    /// Files being downloaded.
-    pub under_way: u64,
-    /// Bytes written.
-    pub bytes: u64,
-    /// Requests handed out.
-    pub requests: u64,
-    /// Requests that were repetitions.
-    pub retries: u64,
+/// A request for a file.
+#[derive(Debug)]
+pub(in crate::find) struct Flight {
+    pub(super) name: Name,
+    /// Before the head of the response: only if the rest of the file was requested.
+    pub(super) partial: Option<Partial>,
 }
 
-impl DownloadCounts {
-    /// Files that are complete on disk or given up.
-    pub fn over(&self) -> u64 {
-        self.saved + self.kept + self.failed
+impl Flight {
+    /// If the rest of the file is requested: its offset, and the note that describes the file.
+    pub(super) fn rest(&self) -> Option<(u64, &Note)> {
+        self.partial.as_ref()?.rest()
+    }
+
+    /// The size of the file by the head of the response, else by the listing, and whether it is by the head.
+    fn announced(&self, wanted: &Wanted) -> (Option<SizeRange>, bool) {
+        let note = self
+            .partial
+            .as_ref()
+            .and_then(|partial| partial.note.as_ref());
+        let own = note.and_then(|note| note.length).map(SizeRange::exact);
+        (own.or(wanted.size), own.is_some())
     }
 }
 
-/// What is done before the request for a file.
-pub(super) enum Prepared {
-    /// Request the file, or the rest of this partial file.
-    Ask(Option<Partial>),
-    /// The file exists, with this length in bytes.
-    Kept(u64),
-}
-
-/// How a request for a file ends.
-pub(super) enum End {
-    /// The file is complete on disk, with this length in bytes.
-    Saved(How, u64),
-    /// Another request is needed at once.
-    Again,
-    /// The request failed; another attempt may not.
-    Failed(Failed, Cause),
-}
-
 impl Store {
-    /// Files go below this directory.
-    pub(in crate::find) fn new(
-        root: Root,
-        base: Option<Base>,
-        scope: Scope,
-        most_redirects: u32,
-    ) -> Self {
+    /// Files go below this directory, and nothing is replaced.
+    pub(in crate::find) fn new(root: Root) -> Self {
         Self {
             root,
             overwrite: false,
             refuses_tls: false,
-            base,
-            scope,
-            most_redirects,
+            base: None,
+            scope: Scope::new(),
+            most_redirects: 0,
             claims: HashMap::new(),
             is_full: false,
-            counts: DownloadCounts::default(),
         }
-    }
-
-    /// Continues an earlier run, whose unfinished files are [added](super::Downloads::add) after this.
-    pub(in crate::find) fn resume(&mut self, counts: DownloadCounts) {
-        self.counts = counts;
-        self.counts.wanted = counts.over();
     }
 
     /// Whether the disk is full: the run is to end.
@@ -124,185 +88,181 @@ impl Store {
         self.is_full
     }
 
-    /// Gives a name to the first URL that claims it. Returns whether this URL has not claimed the name before.
-    pub(super) fn claim(&mut self, name: &Name, url: &str) -> bool {
-        let url = fnv1a(url.as_bytes());
-        match self.claims.entry(name.fingerprint()) {
-            Entry::Occupied(first) => *first.get() != url,
-            Entry::Vacant(free) => {
-                free.insert(url);
-                true
-            }
+    /// Looks at what is on the disk. Returns the request for the file, or for its rest.
+    pub(super) fn prepare(&mut self, wanted: &Wanted) -> Result<Flight, End> {
+        let name = Name::of(&wanted.url, self.base.as_ref());
+        let path = self.root.path_of(&name);
+        // The first URL that has a path keeps it.
+        let (own, taken) = (
+            fnv1a(wanted.url.as_bytes()),
+            fnv1a(path.as_os_str().as_bytes()),
+        );
+        if *self.claims.entry(taken).or_insert(own) != own {
+            return Err(Cause::Download(Fault::NameTaken(path)).into());
         }
+        let existing = self.root.existing(&name);
+        let existing = existing.map_err(|error| self.failed(&name, error))?;
+        if let Some(found) = existing.filter(|found| wanted.is_as_listed(*found)) {
+            return Err(End::Saved(How::Kept, found.length));
+        }
+        let may_continue = existing.is_none() || self.overwrite;
+        let partial = may_continue.then(|| self.root.find_partial(&name, &wanted.url));
+        let partial = partial
+            .transpose()
+            .map_err(|error| self.failed(&name, error))?
+            .flatten();
+        Ok(Flight { name, partial })
     }
 
-    /// Looks at what is on the disk.
-    pub(super) fn prepare(&mut self, task: &Task) -> Result<Prepared, Cause> {
-        let (name, url) = (&task.name, &task.wanted.url);
-        if self.claims.get(&name.fingerprint()) != Some(&fnv1a(url.as_bytes())) {
-            let path = self.root.path_of(name);
-            return Err(Cause::Download(Fault::NameTaken(path)));
-        }
-        let existing = self.root.existing(name);
-        let existing = existing.map_err(|error| self.failed(name, error))?;
-        if let Some(found) = existing.filter(|found| task.wanted.is_as_listed(*found)) {
-            return Ok(Prepared::Kept(found.length));
-        }
-        if existing.is_some() && !self.overwrite {
-            return Ok(Prepared::Ask(None));
-        }
-        let partial = self.root.find_partial(name, url);
-        let partial = partial.map_err(|error| self.failed(name, error))?;
-        Ok(Prepared::Ask(partial))
-    }
-
-    /// The head of a response. `None`: its body is wanted.
-    pub(super) fn handle_head(
+    /// The head of a response. `Ok`: its body is wanted.
+    pub(in crate::find) fn handle_head(
         &mut self,
+        wanted: &mut Wanted,
         flight: &mut Flight,
         head: &Reply<'_>,
-    ) -> Result<Option<End>, Cause> {
-        Ok(Some(match judge(head, flight.rest()) {
-            Answer::Body { at, length } => {
-                let kept = self.begin(flight, head, at, length)?;
-                return Ok(kept.map(|length| End::Saved(How::Kept, length)));
-            }
+    ) -> Result<(), End> {
+        match judge(head, flight.rest()) {
+            Answer::Body { at, length } => self.begin(wanted, flight, head, at, length),
             Answer::StartOver => {
                 if let Some(partial) = &mut flight.partial {
                     let cleared = partial.clear();
-                    cleared.map_err(|error| self.failed(&flight.task.name, error))?;
+                    cleared.map_err(|error| self.failed(&flight.name, error))?;
                 }
-                End::Again
+                Err(End::Again)
             }
-            Answer::Complete => self.place(flight)?,
+            Answer::Complete => self.place(flight),
             Answer::Redirect => {
-                self.follow(&mut flight.task, head)?;
-                End::Again
+                self.follow(wanted, head)?;
+                Err(End::Again)
             }
             Answer::Later => {
                 let failed = Failed::of_status(head.status, head.retry_after, head.date);
-                End::Failed(failed, Cause::Status(head.status))
+                Err(End::Failed(failed, Cause::Status(head.status)))
             }
-            Answer::Refused => return Err(Cause::Status(head.status)),
-        }))
+            Answer::Refused => Err(Cause::Status(head.status).into()),
+        }
     }
 
-    /// Prepares the file for a body that starts at offset `at`. Returns the length of the existing file if that is the same.
+    /// Prepares the file for a body that starts at offset `at`, unless the existing file is the same.
     fn begin(
         &mut self,
+        wanted: &Wanted,
         flight: &mut Flight,
         head: &Reply<'_>,
         at: u64,
         length: Option<u64>,
-    ) -> Result<Option<u64>, Cause> {
-        let (wanted, name) = (&flight.task.wanted, &flight.task.name);
+    ) -> Result<(), End> {
+        let name = &flight.name;
         if let Some(coding) = head.content_encoding
             && !is_own_coding(coding, name.file())
         {
-            return Err(Cause::Encoded(coding.escape_ascii().to_string()));
+            return Err(Cause::Encoded(coding.escape_ascii().to_string()).into());
         }
         let is_listed = || length.is_some() && wanted.size.and_then(SizeRange::known) == length;
-        if let Some(chain) = &flight.task.chain
+        if wanted.chain.is_some()
             && head.content_type.is_some_and(listing::is_html)
             && !is_listed()
             && !listing::has_page_extension(&wanted.url)
         {
-            return Err(Cause::Download(Fault::Page(chain.url().to_string())));
+            return Err(Cause::Download(Fault::Page(wanted.asked().to_owned())).into());
         }
         if let Some(partial) = flight.partial.as_mut().filter(|_| at > 0) {
-            partial.handle_part(length, head.modified());
-            return Ok(None);
+            if let Some(note) = &mut partial.note {
+                (note.length, note.modified) = (length, head.modified().or(note.modified));
+            }
+            return Ok(());
         }
         let note = Note::of(head, &wanted.url);
         let existing = self.root.existing(name);
         if let Some(found) = existing.map_err(|error| self.failed(name, error))? {
             if wanted.is_same(found, &note) {
-                return Ok(Some(found.length));
+                return Err(End::Saved(How::Kept, found.length));
             }
             if !self.overwrite {
-                return Err(self.failed(name, ErrorKind::AlreadyExists.into()));
+                return Err(self.failed(name, ErrorKind::AlreadyExists.into()).into());
             }
         }
-        let begun = match &mut flight.partial {
-            Some(partial) => partial.start_over(note),
-            None => self.root.create(name, note).map(|partial| {
-                flight.partial = Some(partial);
-            }),
-        };
-        begun.map_err(|error| self.failed(name, error))?;
-        Ok(None)
+        let partial = self.root.create(name, note);
+        flight.partial = Some(partial.map_err(|error| self.failed(name, error))?);
+        Ok(())
     }
 
-    /// Appends bytes to the partial file.
-    pub(super) fn append(&mut self, flight: &mut Flight, bytes: &[u8]) -> Result<(), Cause> {
-        let (announced, length) = (flight.announced(), flight.length());
+    /// Appends bytes to the partial file. `Ok`: more are wanted.
+    pub(in crate::find) fn append(
+        &mut self,
+        wanted: &Wanted,
+        flight: &mut Flight,
+        bytes: &[u8],
+    ) -> Result<(), End> {
+        let (announced, is_own) = flight.announced(wanted);
         let Some(partial) = &mut flight.partial else {
             return Ok(());
         };
         let came = partial.length + bytes.len() as u64;
         // An answer without a length of its own, and a part without a Content-Length, could go on for ever.
         if let Some(announced) = announced.filter(|size| came > size.hi) {
-            if length.is_some() {
-                partial.discard();
+            if is_own {
+                partial.note = None;
             }
-            return Err(wrong_length(announced, came));
+            return Err(wrong_length(announced, came).into());
         }
         let written = partial.write(bytes);
-        written.map_err(|error| self.failed(&flight.task.name, error))?;
-        self.counts.bytes += bytes.len() as u64;
-        Ok(())
+        Ok(written.map_err(|error| self.failed(&flight.name, error))?)
     }
 
     /// The end of a wanted body.
-    pub(super) fn handle_end(&mut self, flight: &mut Flight) -> Result<End, Cause> {
-        let came = flight.came();
-        let Some(announced) = flight.announced().filter(|size| came < size.lo) else {
-            return self.place(flight);
-        };
-        let cause = wrong_length(announced, came);
-        match flight.length() {
+    pub(in crate::find) fn handle_end(
+        &mut self,
+        wanted: &Wanted,
+        flight: &mut Flight,
+    ) -> Result<(), End> {
+        let came = flight.partial.as_ref().map_or(0, |partial| partial.length);
+        match flight.announced(wanted) {
             // A server may send less than was asked for (RFC 9110 §15.3.7).
-            Some(_) => {
+            (Some(length), true) if came < length.lo => {
+                let cause = wrong_length(length, came);
                 let failed = Failed::new(cause.class(), FailureScope::Request);
-                Ok(End::Failed(failed, cause))
+                Err(End::Failed(failed, cause))
             }
             // Without a length of its own, only the listing can show that an answer is cut.
-            None => Err(cause),
+            (Some(listed), false) if came < listed.lo => Err(wrong_length(listed, came).into()),
+            _ => self.place(flight),
         }
     }
 
     /// Gives a complete file its name.
-    fn place(&mut self, flight: &mut Flight) -> Result<End, Cause> {
-        let (wanted, name) = (&flight.task.wanted, &flight.task.name);
+    fn place(&mut self, flight: &mut Flight) -> Result<(), End> {
+        let name = &flight.name;
         let Some(partial) = &mut flight.partial else {
-            return Err(self.failed(name, ErrorKind::NotFound.into()));
+            return Err(self.failed(name, ErrorKind::NotFound.into()).into());
         };
-        partial.handle_part(Some(partial.length), None);
-        let how = match partial.finish(self.overwrite) {
-            Ok(()) if partial.begun_at == 0 => How::Fetched,
-            Ok(()) => How::Resumed(partial.begun_at),
-            Err(error) => {
-                let existing = self
-                    .root
-                    .existing(name)
-                    .ok()
-                    .flatten()
-                    .zip(partial.note.as_ref());
-                if !existing.is_some_and(|(found, note)| wanted.is_same(found, note)) {
-                    return Err(self.failed(name, error));
-                }
-                // Another process was faster.
-                partial.discard();
-                How::Kept
-            }
+        let finished = partial.finish(self.overwrite);
+        finished.map_err(|error| self.failed(name, error))?;
+        let how = match partial.begun_at {
+            0 => How::Fetched,
+            begun_at => How::Resumed(begun_at),
         };
-        Ok(End::Saved(how, partial.length))
+        Err(End::Saved(how, partial.length))
+    }
+
+    /// Reports a file that is complete.
+    pub(super) fn report(&self, wanted: &Wanted, end: &End, visitor: &mut dyn Visitor) {
+        if let End::Saved(how, length) = *end {
+            let name = Name::of(&wanted.url, self.base.as_ref());
+            visitor.downloaded(Saved {
+                url: &wanted.url,
+                file: &self.root.path_of(&name),
+                length,
+                how,
+                listed: wanted.size.filter(|size| !size.contains(length)),
+            });
+        }
     }
 
     /// Follows a redirect, if it leads to where the file may be.
-    fn follow(&self, task: &mut Task, head: &Reply<'_>) -> Result<(), Cause> {
-        let from = Url::parse(task.url()).map_err(|_| Cause::NoLocation)?;
-        let chain = task
+    fn follow(&self, wanted: &mut Wanted, head: &Reply<'_>) -> Result<(), Cause> {
+        let from = Url::parse(wanted.asked()).map_err(|_| Cause::NoLocation)?;
+        let chain = wanted
             .chain
             .get_or_insert_with(|| Box::new(Chain::new(&from)));
         chain
@@ -330,7 +290,6 @@ impl Store {
         let path = self.root.path_of(name);
         Cause::Download(match kind {
             ErrorKind::AlreadyExists => Fault::Exists(path),
-            ErrorKind::WouldBlock => Fault::InUse(path),
             _ => Fault::File(path, error),
         })
     }

@@ -2,29 +2,32 @@
 
 use std::fs;
 use std::io;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use tempfile::TempDir;
 use url::Url;
 
-use super::super::policy::{Follow, Policy};
+use super::names::Name;
 use super::store::is_own_coding;
 use super::*;
 use crate::crawl::failure::FailureScope;
 use crate::crawl::policy::RetryPolicy;
+use crate::crawl::retry::Failed;
+use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
-use crate::find::found::{Found, Unread};
+use crate::find::found::{Found, Saved, Unread};
+use crate::find::host_crawl::Reply;
 use crate::find::link::Link;
+use crate::find::policy::{Follow, Policy};
 use crate::find::range::{SizeRange, TimeRange};
-use crate::find::scope::Scope;
-use crate::find::visitor::LinkVerdict;
+use crate::find::visitor::{LinkVerdict, Visitor};
 
 /// The downloads of a host, their directory, and the results.
 struct World {
     directory: TempDir,
     store: Store,
     downloads: Downloads,
-    politeness: Politeness,
+    crawl: HostCrawl,
     now: Instant,
     log: Log,
 }
@@ -38,51 +41,52 @@ impl World {
 
     fn with(overwrite: bool) -> Self {
         let mut policy = Policy::default();
+        policy.host.robots = false;
         // Pauses of known length.
         policy.host.retry.jitter = 0.0;
         let directory = tempfile::tempdir().expect("a directory");
         let start = Url::parse(START).expect("a URL");
-        let mut scope = Scope::new();
-        scope.start(&start);
-        let root = Root::open(directory.path()).expect("writable");
-        let mut store = Store::new(
-            root,
-            Some(Base::of(&start, Follow::Listings)),
-            scope,
-            policy.limits.redirects,
-        );
+        let mut store = Store::new(Root::open(directory.path()).expect("writable"));
+        store.base = Some(Base::of(&start, Follow::Listings));
+        store.scope.start(&start);
+        store.most_redirects = policy.limits.redirects;
         store.overwrite = overwrite;
         Self {
             store,
             downloads: Downloads::default(),
-            politeness: Politeness::new(&policy.host),
+            crawl: HostCrawl::new(&start, policy),
             now: Instant::now(),
             log: Log::default(),
             directory,
         }
     }
 
-    fn want(&mut self, name: &str) {
-        self.want_listed(name, None, None);
+    fn want(&mut self, name: &str) -> bool {
+        self.want_listed(name, None, None)
     }
 
-    fn want_listed(&mut self, name: &str, size: Option<SizeRange>, modified: Option<TimeRange>) {
-        let wanted = Wanted {
+    fn want_listed(
+        &mut self,
+        name: &str,
+        size: Option<SizeRange>,
+        modified: Option<TimeRange>,
+    ) -> bool {
+        self.crawl.add_file(Wanted {
             url: format!("{START}{name}"),
             size,
             modified,
-        };
-        self.downloads.add(wanted, &mut self.store);
+            chain: None,
+        })
     }
 
     /// The next request as a line, with its id.
     fn poll(&mut self) -> Option<(FetchId, String)> {
-        let results = &mut Results {
+        let mut on = Around {
+            crawl: &mut self.crawl,
             store: &mut self.store,
-            visitor: &mut self.log,
+            turn: Turn::new(self.now, &mut self.log),
         };
-        let get = self.downloads.poll_request(self.now, &|_| None, results)?;
-        self.politeness.handle_sent(self.now);
+        let get = self.downloads.poll_request(&mut on)?;
         let rest = get
             .rest
             .map(|(at, validator)| format!(" {at}- if {validator}"));
@@ -99,37 +103,42 @@ impl World {
         id
     }
 
-    fn around(&mut self) -> (&mut Downloads, Around<'_>) {
-        let around = Around {
-            now: self.now,
-            politeness: &mut self.politeness,
-            results: Results {
-                store: &mut self.store,
-                visitor: &mut self.log,
-            },
+    fn handle(
+        &mut self,
+        id: FetchId,
+        act: impl FnOnce(&mut Store, &mut Wanted, &mut Flight) -> Result<(), FileEnd>,
+    ) -> Body {
+        let mut on = Around {
+            crawl: &mut self.crawl,
+            store: &mut self.store,
+            turn: Turn::new(self.now, &mut self.log),
         };
-        (&mut self.downloads, around)
+        self.downloads.handle(id, &mut on, act)
     }
 
     fn head(&mut self, id: FetchId, head: &Reply<'_>) -> Body {
-        let (downloads, mut on) = self.around();
-        downloads.handle_head(id, head, &mut on)
+        if !matches!(head.status, 429 | 503) {
+            self.crawl.politeness().handle_answer(self.now);
+        }
+        self.handle(id, |store, wanted, flight| {
+            store.handle_head(wanted, flight, head)
+        })
     }
 
     fn data(&mut self, id: FetchId, bytes: &[u8]) -> Body {
-        let (downloads, mut on) = self.around();
-        downloads.handle_data(id, bytes, &mut on)
+        self.handle(id, |store, wanted, flight| {
+            store.append(wanted, flight, bytes)
+        })
     }
 
     fn end(&mut self, id: FetchId) {
-        let (downloads, mut on) = self.around();
-        downloads.handle_end(id, &mut on);
+        self.handle(id, |store, wanted, flight| store.handle_end(wanted, flight));
     }
 
     fn fail(&mut self, id: FetchId, scope: FailureScope) {
         let cause = Cause::Transfer("lost".into());
-        let (downloads, mut on) = self.around();
-        downloads.handle_failure(id, Failure { cause, scope }, &mut on);
+        let failed = Failed::new(cause.class(), scope);
+        self.handle(id, |_, _, _| Err(FileEnd::Failed(failed, cause)));
     }
 
     /// The results since the last call.
@@ -279,8 +288,6 @@ fn after_two_bytes(length: Option<u64>) -> (World, FetchId) {
     let id = world.expect("GET http://h/pub/x");
     assert_eq!(world.head(id, &ok(length)), Body::Wanted);
     world.data(id, b"ab");
-    // Also before the file is complete.
-    assert_eq!(world.store.counts.bytes, 2);
     world.fail(id, FailureScope::Request);
     assert!(world.poll().is_none(), "it waits");
     world.now += Duration::from_secs(1);
@@ -386,7 +393,7 @@ fn attempts_are_counted_and_progress_counts_for_more() {
     let mut pauses = Vec::new();
     while let Some((id, _)) = world.poll() {
         world.fail(id, FailureScope::Request);
-        if let Some(due) = world.downloads.poll_timeout(None) {
+        if let Some(due) = world.crawl.file_timeout(None) {
             pauses.push((due - world.now).as_millis());
             world.now = due;
         }
@@ -396,7 +403,7 @@ fn attempts_are_counted_and_progress_counts_for_more() {
         [500, 1000, 2000, 2000, 2000, 2000, 2000, 2000, 2000]
     );
     assert_eq!(world.told(), ["x: lost"]);
-    assert!(world.downloads.is_done());
+    assert!(!world.crawl.has_files());
 
     let mut world = World::new();
     world.want("x");
@@ -434,12 +441,12 @@ fn a_host_that_asks_for_a_pause_gets_it() {
     };
     assert_eq!(world.head(id, &later), Body::Unwanted);
     let until = world.now + Duration::from_secs(7);
-    assert_eq!(world.politeness.held_until(world.now), Some(until));
+    assert_eq!(world.crawl.politeness().held_until(world.now), Some(until));
     // Other files go first: whether they are answered shows if the host or this file is at fault.
     let due = until + RetryPolicy::default().first_pause;
-    assert_eq!(world.downloads.poll_timeout(None), Some(due));
+    assert_eq!(world.crawl.file_timeout(None), Some(due));
     let held = due + Duration::from_secs(1);
-    assert_eq!(world.downloads.poll_timeout(Some(held)), Some(held));
+    assert_eq!(world.crawl.file_timeout(Some(held)), Some(held));
     world.now = due;
     world.expect("GET http://h/pub/x");
 }
@@ -468,8 +475,8 @@ fn one_file_without_time_is_at_fault_when_others_come() {
     };
     let began = world.now;
     let mut asked = 0;
-    while !world.downloads.is_done() {
-        if let Some(until) = world.politeness.held_until(world.now) {
+    while world.crawl.has_files() {
+        if let Some(until) = world.crawl.politeness().held_until(world.now) {
             world.now = until;
         }
         match world.poll() {
@@ -482,7 +489,7 @@ fn one_file_without_time_is_at_fault_when_others_come() {
                 world.end(id);
                 world.now += Duration::from_millis(500);
             }
-            None => world.now = world.downloads.poll_timeout(None).expect("a time"),
+            None => world.now = world.crawl.file_timeout(None).expect("a time"),
         }
     }
     assert_eq!(asked, 15);
@@ -537,7 +544,7 @@ fn compared(head: &Reply<'_>) -> Vec<String> {
     world.want("x");
     let id = world.expect("GET http://h/pub/x");
     assert_eq!(world.head(id, head), Body::Unwanted);
-    assert!(world.downloads.is_done());
+    assert!(!world.crawl.has_files());
     assert_eq!(world.files(), [("x".to_owned(), 4)]);
     world.told()
 }
@@ -579,8 +586,13 @@ fn files_are_compared_by_size_and_time() {
 #[test]
 fn one_name_is_for_one_url() {
     let mut world = World::new();
-    for name in ["a%2520b", "a%2520b", "a%2Fb", "a%252Fb"] {
-        world.want(name);
+    for (name, is_new) in [
+        ("a%2520b", true),
+        ("a%2520b", false),
+        ("a%2Fb", true),
+        ("a%252Fb", true),
+    ] {
+        assert_eq!(world.want(name), is_new, "{name}");
     }
     world.expect("GET http://h/pub/a%2520b");
     world.expect("GET http://h/pub/a%2Fb");
@@ -591,7 +603,6 @@ fn one_name_is_for_one_url() {
             && told[0].starts_with("a%252Fb: not downloaded: another URL is written to "),
         "{told:?}"
     );
-    assert_eq!(world.store.counts.wanted, 3);
 }
 
 /// The run is to end: what else is to be written would fail as well.
@@ -657,8 +668,8 @@ fn everything_that_is_left_is_given_up_when_nothing_can_be_fetched() {
     let id = world.expect("GET http://h/pub/x");
     world.expect("GET http://h/pub/y");
     world.fail(id, FailureScope::Request);
-    let (downloads, mut on) = world.around();
-    downloads.abandon(&Cause::NoLocation, &mut on.results);
+    let turn = &mut Turn::new(world.now, &mut world.log);
+    world.crawl.abandon(turn, &Cause::NoLocation);
     assert_eq!(world.told().len(), 3);
-    assert!(world.downloads.is_done());
+    assert!(!world.crawl.has_files());
 }

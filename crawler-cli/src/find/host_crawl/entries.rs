@@ -2,7 +2,7 @@
 //! directory is read.
 
 use super::HostCrawl;
-use super::messages::{FetchKind, Reply, number};
+use super::messages::{FetchKind, Reply};
 use super::probes::PartialListing;
 use super::task::{Task, TaskKind, UndecidedEntry};
 use crate::find::cause::Cause;
@@ -26,10 +26,7 @@ impl ProbeResult {
         let size = match (fetch, reply.status) {
             // The length of an encoded body is not the size of the file.
             _ if reply.content_encoding.is_some() => None,
-            (FetchKind::First, 206) => reply.content_range.and_then(|range| {
-                let slash = range.iter().rposition(|&byte| byte == b'/')?;
-                number(&range[slash + 1..])
-            }),
+            (FetchKind::First, 206) => reply.content_range().and_then(|(_, total)| total),
             (FetchKind::First | FetchKind::Probe, 200) => reply.length(),
             _ => None,
         };

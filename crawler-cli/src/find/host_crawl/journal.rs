@@ -20,6 +20,8 @@ pub enum Change {
     Begun,
     /// The task with this number and text was queued.
     Queued(u64, String),
+    /// The file to download with this number and text was queued.
+    Wanted(u64, String),
     /// The task is done or given up.
     Done(u64),
     /// A listing of this task was handled up to this place. The text of the listing is given with the first such
@@ -64,7 +66,8 @@ impl Snapshot {
     pub fn retry(&mut self, failed: &[String]) -> Result<(), String> {
         for text in failed {
             let task = Task::parse(0, text)?;
-            self.counts.unread = self.counts.unread.saturating_sub(1);
+            let unread = u64::from(task.kind != TaskKind::Wanted);
+            self.counts.unread = self.counts.unread.saturating_sub(unread);
             if task.kind.is_of_directory() {
                 let done = &mut self.counts.directories_done;
                 *done = done.saturating_sub(1);
@@ -88,7 +91,9 @@ pub struct KeptCrawl {
     pub held: Vec<(u64, String, ListingProgress)>,
     /// Fingerprints of what is known.
     pub known: Vec<u128>,
-    /// The number of tasks on disk. They are read when `HostCrawl::wants_back` says so.
+    /// The files to download: number and text of each.
+    pub files: Vec<(u64, String)>,
+    /// The number of other tasks on disk. They are read when `HostCrawl::wants_back` says so.
     pub spilled: u64,
 }
 
@@ -127,7 +132,11 @@ impl Journal {
         if task.number == 0 {
             task.number = self.number();
             if self.on {
-                self.changes.push(Change::Queued(task.number, text(&task)));
+                let queued = match task.kind {
+                    TaskKind::Wanted => Change::Wanted,
+                    _ => Change::Queued,
+                };
+                self.changes.push(queued(task.number, text(&task)));
             }
         }
         task

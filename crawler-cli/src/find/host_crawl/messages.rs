@@ -35,6 +35,8 @@ pub enum FetchKind {
     First,
     /// `GET`: a web page, for its links.
     Page,
+    /// `GET`: a file to download. The body is written while it arrives.
+    File,
     /// `GET`: robots.txt. The body is read while it arrives: the answer goes to
     /// [`HostCrawl::handle_head`](super::HostCrawl::handle_head).
     Robots,
@@ -109,6 +111,28 @@ impl<'a> Reply<'a> {
         self.content_length.and_then(number)
     }
 
+    /// `Content-Range` (RFC 9110 §14.4): first and last byte, unless the requested range is not satisfiable, and the length
+    /// of the whole file, unless that is not known.
+    pub fn content_range(&self) -> Option<(Option<(u64, u64)>, Option<u64>)> {
+        let value = str::from_utf8(self.content_range?).ok()?;
+        let (unit, rest) = value.split_once(' ')?;
+        let (range, total) = rest.split_once('/')?;
+        let range = match range.split_once('-') {
+            None if range == "*" => None,
+            bounds => {
+                let (first, last) = bounds?;
+                Some((number(first.as_bytes())?, number(last.as_bytes())?))
+            }
+        };
+        // The length, which is one more than the last byte, has to fit into a u64.
+        let is_valid = range.is_none_or(|(first, last)| first <= last && last < u64::MAX);
+        let total = match total {
+            "*" => None,
+            total => Some(number(total.as_bytes())?),
+        };
+        (unit.eq_ignore_ascii_case("bytes") && is_valid).then_some((range, total))
+    }
+
     /// `Last-Modified` in seconds since 1970.
     pub fn modified(&self) -> Option<i64> {
         self.last_modified.and_then(http_date)
@@ -116,7 +140,7 @@ impl<'a> Reply<'a> {
 }
 
 /// A number of decimal digits only.
-pub(in crate::find) fn number(digits: &[u8]) -> Option<u64> {
+fn number(digits: &[u8]) -> Option<u64> {
     let digits = str::from_utf8(digits).ok()?;
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse().ok().filter(|_| is_number)

@@ -28,6 +28,7 @@ use crate::plain::random::seed_of_host;
 
 mod directories;
 mod entries;
+mod files;
 mod gates;
 mod journal;
 mod links;
@@ -47,11 +48,12 @@ mod tests;
 mod trials;
 
 use entries::ProbeResult;
+pub(super) use files::FileEnd;
 use journal::Journal;
 pub use journal::{Change, KeptCrawl, ListingProgress, Snapshot};
 use links::is_web_page;
+pub(super) use messages::http_date;
 pub use messages::{BodyEnd, Counts, Fetch, FetchId, FetchKind, Reply};
-pub(super) use messages::{http_date, number};
 use probes::Probes;
 use seen::Seen;
 use spelling::Spelling;
@@ -68,6 +70,8 @@ pub struct HostCrawl {
     seen: Seen,
     /// Ready tasks are taken last in, first out: the queue holds at most about depth times width of the tree.
     queue: RetryQueue<Task>,
+    /// Files to download, the first one first.
+    files: RetryQueue<Task>,
     in_flight: HashMap<FetchId, (Task, FetchKind)>,
     /// The bodies that arrive, with the statuses of their replies.
     streams: HashMap<FetchId, (u16, Vec<u8>)>,
@@ -78,8 +82,6 @@ pub struct HostCrawl {
     trials: Trials,
     /// Pages that links led to.
     linked_pages: u64,
-    /// Whether requests of another part, such as downloads, wait for robots.txt.
-    robots_wanted: bool,
     /// Why the host was given up. Tasks that come back from the disk later are given up for the same cause.
     given_up: Option<Arc<Cause>>,
 }
@@ -94,6 +96,7 @@ impl HostCrawl {
             starts: Starts::default(),
             seen: Seen::new(),
             queue: RetryQueue::default(),
+            files: RetryQueue::default(),
             in_flight: HashMap::new(),
             streams: HashMap::new(),
             politeness: Politeness::new(&policy.host),
@@ -102,7 +105,6 @@ impl HostCrawl {
             counts: Counts::default(),
             trials: Trials::default(),
             linked_pages: 0,
-            robots_wanted: false,
             given_up: None,
             policy,
         }
@@ -153,23 +155,25 @@ impl HostCrawl {
         if !self.politeness.may_send(now) {
             return None;
         }
-        let mut task = self.next_task(now)?;
+        let task = self.next_task(now)?;
+        let kind = task.fetch_kind(self.probes.uses_head());
+        let id = self.send(now, task, kind);
+        let (task, _) = self.in_flight.get(&id)?;
+        Some(Fetch {
+            id,
+            kind,
+            target: task.next_target(),
+        })
+    }
+
+    fn send(&mut self, now: Instant, mut task: Task, kind: FetchKind) -> FetchId {
         self.politeness.handle_sent(now);
         task.attempts.handle_sent(now);
         self.counts.requests += 1;
         self.counts.retries += u64::from(task.attempts.is_repeated());
         let id = FetchId(self.journal.number());
-        let fetch = task.fetch_kind(self.probes.uses_head());
-        let (task, fetch) = self
-            .in_flight
-            .entry(id)
-            .insert_entry((task, fetch))
-            .into_mut();
-        Some(Fetch {
-            id,
-            kind: *fetch,
-            target: task.next_target(),
-        })
+        self.in_flight.insert(id, (task, kind));
+        id
     }
 
     /// When to call [`poll_request`](Self::poll_request) again after it returned `None`, if no reply comes before.
@@ -187,8 +191,14 @@ impl HostCrawl {
 
     /// Whether there is nothing left to request or to wait for.
     pub fn is_done(&self) -> bool {
+        self.has_read_all() && !self.has_files()
+    }
+
+    /// Whether there is nothing left but files to download.
+    pub fn has_read_all(&self) -> bool {
+        let mut in_flight = self.in_flight.values();
         self.queue.is_empty()
-            && self.in_flight.is_empty()
+            && in_flight.all(|(_, kind)| *kind == FetchKind::File)
             && self.probes.is_empty()
             && self.journal.spilled() == 0
     }
@@ -272,7 +282,8 @@ impl HostCrawl {
     pub fn tell_unasked(&self, tell: &mut dyn FnMut(&str)) {
         let in_flight = self.in_flight.values().map(|(task, _)| task);
         let waiting = self.queue.ready().chain(self.queue.postponed());
-        let asked = waiting.chain(in_flight);
+        let files = self.files.ready().chain(self.files.postponed());
+        let asked = waiting.chain(files).chain(in_flight);
         let asked = asked.filter(|task| !matches!(task.kind, TaskKind::Robots | TaskKind::Trial));
         let held = self.trials.held().chain(self.probes.held());
         for task in asked.chain(held) {
@@ -316,7 +327,7 @@ impl HostCrawl {
     }
 
     fn next_task(&mut self, now: Instant) -> Option<Task> {
-        let wants_robots = self.robots_wanted || !self.is_done();
+        let wants_robots = !self.is_done();
         // robots.txt is the first request, so there are no postponed tasks yet.
         if wants_robots && self.politeness.take_robots_request() {
             return Some(Task::new("/robots.txt".into(), TaskKind::Robots, 0, 0));
@@ -364,6 +375,10 @@ impl HostCrawl {
                 return self.give_up_rest(turn, cause);
             }
             TaskKind::Trial => return self.untried(turn, task.number),
+            TaskKind::Wanted => {
+                self.journal.fail(&task);
+                return turn.visitor.not_downloaded(&self.url(&task.target), cause);
+            }
             kind => self.counts.directories_done += u64::from(kind.is_of_directory()),
         }
         let url = self.url(&task.target);

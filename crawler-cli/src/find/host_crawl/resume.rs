@@ -54,6 +54,7 @@ impl HostCrawl {
             snapshot,
             held,
             known,
+            files,
             spilled,
         } = saved;
         self.journal.restore(snapshot.next_number, spilled);
@@ -67,6 +68,9 @@ impl HostCrawl {
             let listing = Journal::listing(number, &text, place)?;
             self.check(listing.task.start, &text)?;
             self.probes.hold(listing);
+        }
+        for (number, text) in files {
+            self.files.push_last(Task::parse(number, &text)?);
         }
         Ok(())
     }
@@ -93,7 +97,7 @@ impl HostCrawl {
                 None if !self.is_allowed(&task.target) => {
                     self.drop_task(turn, task, &Cause::Robots);
                 }
-                None => self.queue.push_next(task),
+                None => self.queue_of(task.kind).push_next(task),
             }
         }
         // There may be no further reply that would resume the waiting listings.

@@ -26,8 +26,9 @@ impl HostCrawl {
         cause: Cause,
     ) {
         let in_flight = self.in_flight.values().map(|(task, _)| &task.attempts);
-        let postponed = self.queue.postponed().map(|task| &task.attempts);
-        let any_new = || self.has_ready();
+        let postponed = self.queue.postponed().chain(self.files.postponed());
+        let postponed = postponed.map(|task| &task.attempts);
+        let any_new = || self.has_ready() || self.has_ready_file();
         let others = Others::of(&task.attempts, any_new, in_flight, postponed);
         let host = &mut self.politeness;
         match decide(turn.now, failed, &mut task.attempts, others, host) {
@@ -67,7 +68,7 @@ impl HostCrawl {
             TaskKind::Robots => task,
             _ => self.journal.written(task),
         };
-        self.queue.postpone(due, task);
+        self.queue_of(task.kind).postpone(due, task);
     }
 
     /// The host cannot be used: gives up everything that waits, in memory or on disk, and that comes later.
@@ -81,7 +82,8 @@ impl HostCrawl {
 
     pub(super) fn give_up_waiting(&mut self, turn: &mut Turn<'_>, cause: &Cause) {
         loop {
-            for task in self.queue.take_all() {
+            let files = self.files.take_all();
+            for task in self.queue.take_all().into_iter().chain(files) {
                 self.drop_task(turn, task, cause);
             }
             // Partly handled listings yield further tasks, unless they wait for requests in flight.
@@ -96,14 +98,14 @@ impl HostCrawl {
     }
 
     /// Gives up a waiting task.
-    pub(super) fn drop_task(&mut self, turn: &mut Turn<'_>, task: Task, cause: &Cause) {
+    pub(in crate::find) fn drop_task(&mut self, turn: &mut Turn<'_>, task: Task, cause: &Cause) {
         self.journal.forget(task.number);
         self.give_up(turn, task, cause);
     }
 
     /// What is left to do.
     pub fn standing(&mut self, now: Instant) -> Standing {
-        let in_memory = self.queue.len() + self.in_flight.len();
+        let in_memory = self.queue.len() + self.files.len() + self.in_flight.len();
         Standing {
             waiting: self.waiting(now),
             left: in_memory as u64 + self.journal.spilled(),
@@ -116,10 +118,11 @@ impl HostCrawl {
         if self.in_flight.is_empty() && self.is_done() {
             return None;
         }
-        let is_ready = self.has_ready();
+        let is_ready = self.has_ready() || self.has_ready_file();
         let waiting = self.politeness.waiting(now, is_ready);
         waiting.or_else(|| {
-            let until = self.queue.next_due().filter(|due| *due > now)?;
+            let due = [self.queue.next_due(), self.files.next_due()];
+            let until = due.into_iter().flatten().min().filter(|due| *due > now)?;
             let is_all = !is_ready && self.in_flight.is_empty();
             is_all.then_some(Waiting {
                 reason: Reason::BackOff,

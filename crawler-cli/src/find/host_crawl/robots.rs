@@ -1,7 +1,5 @@
 //! The request for the host's robots.txt, and its reply. If the policy obeys robots.txt, it is requested first.
 
-use std::sync::Arc;
-
 use url::Position;
 
 use super::HostCrawl;
@@ -49,18 +47,6 @@ impl HostCrawl {
     /// Whether robots.txt allows this target.
     pub fn is_allowed(&self, target: &str) -> bool {
         self.politeness.is_allowed(target)
-    }
-
-    /// Why a request of another part, such as a download, may not be sent: the host was given up, or robots.txt forbids
-    /// the target. Valid once robots.txt is known.
-    pub fn refusal(&self, target: &str) -> Option<Arc<Cause>> {
-        let robots = || (!self.is_allowed(target)).then(|| Arc::new(Cause::Robots));
-        self.given_up.clone().or_else(robots)
-    }
-
-    /// Requests robots.txt even if there is nothing else to request.
-    pub fn want_robots(&mut self) {
-        self.robots_wanted = true;
     }
 
     /// Whether only robots.txt may be requested for now.

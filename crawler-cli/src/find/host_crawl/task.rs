@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::messages::FetchKind;
 use crate::crawl::retry_queue::Attempts;
+use crate::find::download::Wanted;
 use crate::find::expr::Memo;
 use crate::find::found::{Found, Kind};
 use crate::find::link::Ancestors;
@@ -15,7 +16,7 @@ use crate::find::range::{ListedTime, SizeRange};
 
 /// One URL to request. The journal has it as JSON, without what another run finds out anew.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(super) struct Task {
+pub(in crate::find) struct Task {
     /// Identifies the task in the journal; 0 until it is written there.
     #[serde(skip)]
     pub(super) number: u64,
@@ -52,6 +53,8 @@ pub(super) struct Task {
     pub(super) is_past_gate: bool,
     /// What the listing said, if the expression is undecided.
     pub(super) open: Option<Box<UndecidedEntry>>,
+    /// What is known about a file to download.
+    pub(in crate::find) wanted: Option<Box<Wanted>>,
     /// Hashes of the listings of its ancestors; after redirects from elsewhere, of the URLs of the chain.
     pub(super) above: Ancestors,
 }
@@ -75,7 +78,16 @@ impl Task {
             gate: None,
             is_past_gate: false,
             open: None,
+            wanted: None,
             above: Ancestors::default(),
+        }
+    }
+
+    /// A file to download. `target`: its request target.
+    pub(super) fn of_file(target: String, wanted: Wanted) -> Self {
+        Self {
+            wanted: Some(Box::new(wanted)),
+            ..Self::new(target, TaskKind::Wanted, 0, 0)
         }
     }
 
@@ -184,6 +196,8 @@ pub(super) enum TaskKind {
     File,
     /// A start or a link of a crawl that follows pages.
     Link,
+    /// A file to download.
+    Wanted,
 }
 
 impl TaskKind {

@@ -3,7 +3,6 @@
 use rusqlite::{Connection, Params, params};
 
 use super::{signed, text};
-use crate::find::download;
 use crate::find::host_crawl::{Change, HostCrawl};
 
 /// Writes a change of a host crawl.
@@ -32,9 +31,13 @@ pub(super) fn write(db: &Connection, host: i64, change: &Change) -> rusqlite::Re
             let update = "UPDATE held SET place = ?3 WHERE host = ?1 AND number = ?2";
             execute(db, update, params![host, signed(*number), text(place)])
         }
-        Change::Failed(number, task) => {
+        Change::Wanted(number, task) | Change::Failed(number, task) => {
             let insert = "INSERT INTO queued (host, number, task, spilled) VALUES (?1, ?2, ?3, ?4)";
-            execute(db, insert, params![host, signed(*number), task, FAILED])
+            let spilled = match change {
+                Change::Failed(..) => FAILED,
+                _ => WANTED,
+            };
+            execute(db, insert, params![host, signed(*number), task, spilled])
         }
         Change::Known(fingerprint) => {
             let insert =
@@ -60,38 +63,10 @@ pub(super) fn write_host(
     execute(db, replace, row)
 }
 
-/// Writes a change of a host's downloads.
-pub(super) fn write_file(
-    db: &Connection,
-    host: i64,
-    change: &download::Change,
-) -> rusqlite::Result<()> {
-    match change {
-        download::Change::Wanted(wanted) => {
-            let (size, time) = (wanted.size, wanted.modified);
-            let insert = "INSERT INTO wanted (host, url, size_lo, size_hi, time_lo, time_hi) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
-            let row = params![
-                host,
-                wanted.url,
-                size.map(|size| signed(size.lo)),
-                size.map(|size| signed(size.hi)),
-                time.map(|time| time.lo),
-                time.map(|time| time.hi),
-            ];
-            execute(db, insert, row)
-        }
-        download::Change::Failed => Ok(()),
-        download::Change::Over(url) => {
-            let delete = "DELETE FROM wanted WHERE host = ?1 AND url = ?2";
-            execute(db, delete, params![host, url])
-        }
-    }
-}
-
 pub(super) fn execute(db: &Connection, statement: &str, row: impl Params) -> rusqlite::Result<()> {
     db.prepare_cached(statement)?.execute(row).map(drop)
 }
 
-/// In the column `spilled`: a task that a later run does again.
+/// In the column `spilled`: a task that a later run does again, and a file to download.
 pub(super) const FAILED: i64 = 2;
+pub(super) const WANTED: i64 = 3;

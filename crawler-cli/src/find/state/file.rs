@@ -100,7 +100,7 @@ pub(super) fn retry(
     Ok(())
 }
 
-const VERSION: i64 = 5;
+const VERSION: i64 = 6;
 
 const SCHEMA: &str = "
     BEGIN;
@@ -111,8 +111,6 @@ const SCHEMA: &str = "
     CREATE TABLE held (host INTEGER, number INTEGER, listing TEXT NOT NULL, place TEXT NOT NULL,
         PRIMARY KEY (host, number)) WITHOUT ROWID;
     CREATE TABLE known (host INTEGER, directory BLOB, PRIMARY KEY (host, directory)) WITHOUT ROWID;
-    CREATE TABLE wanted (host INTEGER NOT NULL, url TEXT NOT NULL, size_lo INTEGER, size_hi INTEGER,
-        time_lo INTEGER, time_hi INTEGER, UNIQUE (host, url));
-    PRAGMA user_version = 5;
+    PRAGMA user_version = 6;
     COMMIT;
 ";

@@ -12,9 +12,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use url::Url;
 
-use super::download::{Downloads, Wanted};
 use super::host_crawl::{HostCrawl, KeptCrawl, ListingProgress, Snapshot};
-use super::range::{SizeRange, TimeRange};
 use super::summary::Tally;
 use crate::crawl::reporter::Results;
 use crate::plain::file_lock::FileLock;
@@ -41,15 +39,6 @@ pub struct State {
     tally: Option<String>,
     /// Released after the database is closed.
     lock: FileLock,
-}
-
-/// What was saved of a host.
-#[derive(Debug, Default)]
-pub(super) struct SavedHost {
-    /// `None`: the host is new.
-    pub(super) crawl: Option<KeptCrawl>,
-    /// The files that are wanted and not finished.
-    pub(super) wanted: Vec<Wanted>,
 }
 
 impl State {
@@ -92,7 +81,7 @@ impl State {
     /// # Errors
     /// The file cannot be read.
     pub fn has_failed(&self) -> Result<bool, StateError> {
-        let query = "SELECT EXISTS (SELECT 1 FROM queued WHERE spilled = ?1) OR EXISTS (SELECT 1 FROM wanted)";
+        let query = "SELECT EXISTS (SELECT 1 FROM queued WHERE spilled = ?1)";
         let has_failed = self
             .db
             .query_row(query, [changes::FAILED], |row| row.get(0));
@@ -158,16 +147,12 @@ impl State {
         }
     }
 
-    /// What was saved of a host. `host` is its number here.
+    /// What was saved of a host; `None`: the host is new. `host` is its number here.
     ///
     /// # Errors
     /// The database cannot be read or written, or is damaged.
-    pub(super) fn load(&self, host: i64) -> Result<SavedHost, StateError> {
-        let crawl = self.saved(host).map_err(|error| self.sql(error))?;
-        Ok(SavedHost {
-            crawl,
-            wanted: self.wanted(host).map_err(|error| self.sql(error))?,
-        })
+    pub(super) fn load(&self, host: i64) -> Result<Option<KeptCrawl>, StateError> {
+        self.saved(host).map_err(|error| self.sql(error))
     }
 
     fn saved(&self, host: i64) -> rusqlite::Result<Option<KeptCrawl>> {
@@ -191,6 +176,11 @@ impl State {
             let bytes: [u8; 16] = row.get(0)?;
             Ok(u128::from_le_bytes(bytes))
         })?;
+        let query =
+            "SELECT number, task FROM queued WHERE host = ?1 AND spilled = ?2 ORDER BY number";
+        let files = rows(&self.db, query, [host, changes::WANTED], |row| {
+            Ok((number(row.get(0)?), row.get(1)?))
+        })?;
         let spill = "UPDATE queued SET spilled = 1 WHERE host = ?1 AND spilled = 0 \
              AND number NOT IN (SELECT number FROM held WHERE host = ?1)";
         self.db.prepare_cached(spill)?.execute([host])?;
@@ -200,6 +190,7 @@ impl State {
             snapshot,
             held,
             known,
+            files,
             spilled: number(spilled),
         }))
     }
@@ -237,19 +228,13 @@ impl State {
     }
 
     /// Writes the changes of a host, for the next [commit](Self::commit). The crawl may then leave tasks on disk only.
-    pub(super) fn stage(&mut self, host: i64, crawl: &mut HostCrawl, downloads: &mut Downloads) {
-        let (changes, files) = (crawl.take_changes(), downloads.take_changes());
-        if self.failure.is_some() || changes.is_empty() && files.is_empty() {
+    pub(super) fn stage(&mut self, host: i64, crawl: &mut HostCrawl) {
+        let changes = crawl.take_changes();
+        if self.failure.is_some() || changes.is_empty() {
             return;
         }
         let mut write = || {
             self.begin()?;
-            for change in &files {
-                changes::write_file(&self.db, host, change)?;
-            }
-            if changes.is_empty() {
-                return Ok(());
-            }
             for change in &changes {
                 changes::write(&self.db, host, change)?;
             }
@@ -266,22 +251,6 @@ impl State {
             true => self.db.execute_batch("BEGIN"),
             false => Ok(()),
         }
-    }
-
-    fn wanted(&self, host: i64) -> rusqlite::Result<Vec<Wanted>> {
-        let query = "SELECT url, size_lo, size_hi, time_lo, time_hi FROM wanted WHERE host = ?1 ORDER BY rowid";
-        rows(&self.db, query, [host], |row| {
-            let size: (Option<i64>, Option<i64>) = (row.get(1)?, row.get(2)?);
-            let time: (Option<i64>, Option<i64>) = (row.get(3)?, row.get(4)?);
-            Ok(Wanted {
-                url: row.get(0)?,
-                size: size.0.zip(size.1).map(|(lo, hi)| SizeRange {
-                    lo: number(lo),
-                    hi: number(hi),
-                }),
-                modified: time.0.zip(time.1).map(|(lo, hi)| TimeRange { lo, hi }),
-            })
-        })
     }
 
     /// Sets the numbers of this iteration.

@@ -32,7 +32,7 @@ impl Disk {
                     self.held.get_mut(&number).expect("it was held").1 = place;
                 }
                 // For a later run.
-                Change::Failed(..) => {}
+                Change::Failed(..) | Change::Wanted(..) => {}
                 Change::Known(fingerprint) => {
                     self.known.insert(fingerprint);
                 }
@@ -74,6 +74,7 @@ impl Disk {
                 .map(|(number, (text, place))| (*number, text.clone(), place.clone()))
                 .collect(),
             known: self.known.iter().copied().collect(),
+            files: Vec::new(),
             spilled: spilled as u64,
         }
     }
