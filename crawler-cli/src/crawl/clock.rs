@@ -1,12 +1,13 @@
-//! The wall clock: what people and the store call the time. Monotonic time is that of the client's network
+//! The wall clock: what people and the store call the time; and the processor time. Monotonic time is that of the client's network
 //! ([`Scheduler::now`](super::scheduler::Scheduler::now)).
 
 use std::cell::Cell;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use courser::net::Net;
 use jiff::{SignedDuration, Timestamp};
+use rustix::time::{ClockId, clock_gettime};
 
 /// Tells the wall-clock time, which may jump in both directions.
 pub trait Clock {
@@ -22,6 +23,38 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
+}
+
+/// Processor time, from a moment on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CpuTime {
+    clock: ClockId,
+    began: Duration,
+}
+
+impl CpuTime {
+    /// That of this thread.
+    pub(crate) fn of_thread() -> Self {
+        Self::of(ClockId::ThreadCPUTime)
+    }
+
+    /// That of all threads of this process.
+    pub(crate) fn of_process() -> Self {
+        Self::of(ClockId::ProcessCPUTime)
+    }
+
+    fn of(clock: ClockId) -> Self {
+        let began = now(clock);
+        Self { clock, began }
+    }
+
+    pub(crate) fn elapsed(self) -> Duration {
+        now(self.clock).saturating_sub(self.began)
+    }
+}
+
+fn now(clock: ClockId) -> Duration {
+    Duration::try_from(clock_gettime(clock)).unwrap_or_default()
 }
 
 /// A wall clock that runs with the monotonic time of a network, from a given time on, and that can be set. For simulated

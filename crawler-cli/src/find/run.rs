@@ -16,6 +16,7 @@ use super::state::{State, StateError};
 use super::summary::{Ending, Summary, Tally};
 use super::visitor::{LinkVerdict, Visitor};
 use crate::crawl::calls::Drive;
+use crate::crawl::clock::CpuTime;
 use crate::crawl::reporter::Reporter;
 use crate::crawl::stats::Stats;
 
@@ -243,8 +244,7 @@ pub(super) struct Events<'r> {
     began: Instant,
     /// The time that earlier runs took.
     before: Duration,
-    /// The processor time of the thread at the start of the search.
-    cpu_began: Duration,
+    cpu: CpuTime,
     /// `counts` and `elapsed` are as of the last [`update`](Self::update); the rest is always up to date.
     pub(super) summary: Summary,
 }
@@ -261,7 +261,7 @@ impl<'r> Events<'r> {
             state,
             began,
             before: Duration::ZERO,
-            cpu_began: cpu_time(),
+            cpu: CpuTime::of_thread(),
             summary: Summary {
                 follow,
                 ..Summary::default()
@@ -304,8 +304,7 @@ impl<'r> Events<'r> {
 
     fn update(&mut self) {
         self.summary.elapsed = self.elapsed();
-        let cpu = cpu_time().saturating_sub(self.cpu_began);
-        self.summary.stats.handle_cpu(cpu);
+        self.summary.stats.handle_cpu(self.cpu.elapsed());
         if self.summary.ending == Ending::Stopped {
             return;
         }
@@ -353,10 +352,4 @@ impl<'r> Events<'r> {
             Effect::Failed(error) => self.failed(&error),
         }
     }
-}
-
-/// The processor time of this thread.
-fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
 }

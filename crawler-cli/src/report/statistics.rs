@@ -27,6 +27,9 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     if let Some(rate) = summary.stats.held_by(summary.elapsed) {
         text += &held_text(rate);
     }
+    if let Some(cpu) = cpu_text(&summary.stats, counts.files + counts.directories) {
+        text += &format!(", {cpu}");
+    }
     if counts.retries > 0 {
         text += &format!(", {} of them repeated", thousands(counts.retries));
     }
@@ -57,6 +60,15 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     }
     text
 }
+
+/// The processor time for a million URLs, by that for so many; `None`: they are too few to tell.
+pub(super) fn cpu_text(stats: &Stats, urls: u64) -> Option<String> {
+    let of_million = stats.cpu().as_secs_f64() * 1e6 / urls as f64;
+    (urls >= ENOUGH_URLS).then(|| format!("{of_million:.1} CPU seconds for a million URLs"))
+}
+
+/// The number of URLs from which on their processor time is more than that of the start.
+const ENOUGH_URLS: u64 = 1000;
 
 /// That a crawl waited for this rate, in the notation of `--rate`.
 pub(super) fn held_text(rate: Rate) -> String {

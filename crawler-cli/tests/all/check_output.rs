@@ -152,6 +152,7 @@ fn several_reports_are_written_at_once() {
     assert!(folder.read("j.xml").contains("tests=\"2\" failures=\"1\""));
     let summary: Value = serde_json::from_str(&folder.read("s.json")).expect("JSON");
     assert_eq!(summary["summary"]["causes"]["status_410"], 1);
+    assert!(summary["summary"]["seconds_computing"].as_f64() > Some(0.0));
     assert_eq!(output.status.code(), Some(1));
 }
 

@@ -7,6 +7,7 @@ use crate::check::event::{Event, GuardChange};
 use crate::check::record::Checked;
 use crate::check::sources::{Problem, ProblemKind};
 use crate::check::summary::{Ending, Summary};
+use crate::crawl::clock::CpuTime;
 use crate::crawl::reporter::Reporter;
 use crate::crawl::stats::Stats;
 
@@ -14,6 +15,7 @@ use crate::crawl::stats::Stats;
 pub(super) struct Output<'r> {
     reporter: &'r mut dyn Reporter<Checker>,
     began: Instant,
+    cpu: CpuTime,
     shown_at: Option<Instant>,
     /// Whether something was reported that may not be written yet.
     has_results: bool,
@@ -25,6 +27,7 @@ impl<'r> Output<'r> {
         Self {
             reporter,
             began: Instant::now(),
+            cpu: CpuTime::of_process(),
             shown_at: None,
             has_results: false,
             summary: Summary::default(),
@@ -99,6 +102,7 @@ impl<'r> Output<'r> {
             self.progress(&mut stats);
         }
         self.summary.elapsed = self.began.elapsed();
+        stats.handle_cpu(self.cpu.elapsed());
         self.summary.requests = stats.requests();
         self.summary.stats = stats;
         self.reporter.finish(&self.summary);

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::check::{Cause, Class, Ending, HostTally, Outcome, Summary};
 use crate::plain::text::{count, size, span, thousands};
-use crate::report::statistics::{held_text, with_costs};
+use crate::report::statistics::{cpu_text, held_text, with_costs};
 
 /// Whether nothing fails.
 pub(super) fn is_good(summary: &Summary) -> bool {
@@ -101,7 +101,7 @@ pub(super) fn costs(summary: &Summary) -> String {
         let (mean, slowest) = (span(mean), span(stats.slowest()));
         text += &format!("; latency {mean} in the mean, {slowest} at most");
     }
-    text
+    text + &cpu_text(stats, summary.urls).map_or(String::new(), |cpu| format!("; {cpu}"))
 }
 
 /// The numbers of URLs by the name of the cause, the largest first. Several statuses share the name `status_4xx`.

@@ -566,6 +566,17 @@ fn the_summary_is_one_object() {
 }
 
 #[test]
+fn enough_urls_tell_what_a_million_cost() {
+    let mut summary = Summary::default();
+    summary.stats.handle_cpu(Duration::from_millis(30));
+    for (urls, cost) in [(999, ""), (1000, "; 30.0 CPU seconds for a million URLs")] {
+        summary.urls = urls;
+        let costs = figures::costs(&summary);
+        assert!(costs.ends_with(&format!(" received{cost}")), "{costs}");
+    }
+}
+
+#[test]
 fn statuses_with_one_name_are_counted_together() {
     let mut summary = Summary::default();
     summary.causes.insert(Cause::Status4xx(400), 2);
