@@ -23,8 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let summary = checker.run(|event| {
         match event {
             Event::Checked(checked) => {
-                let class = checked.verdict.class().name();
-                let cause = checked.verdict.cause();
+                let class = checked.answer.verdict.class().name();
+                let cause = checked.answer.verdict.cause();
                 let cause = cause.map_or_else(String::new, |cause| cause.name().into_owned());
                 println!("{class:4} {cause:12} {}", checked.url);
                 for place in checked

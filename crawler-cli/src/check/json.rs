@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
 
 use super::{Checked, Reference, reason};
-use crate::crawl::redirect::Redirect;
+use crate::plain::redirect::Redirect;
 use crate::plain::terminal::push_json_string;
 
 /// Appends the line of a URL.
@@ -27,12 +27,12 @@ pub(crate) fn result(checked: &Checked, fields: &mut Fields<'_>) {
     if checked.before.is_some() {
         fields.number("again", true);
     }
-    fields.text("class", checked.verdict.class().name());
-    if let Some(cause) = checked.verdict.cause() {
+    fields.text("class", checked.answer.verdict.class().name());
+    if let Some(cause) = checked.answer.verdict.cause() {
         fields.text("cause", &cause.name());
     }
     if checked.is_late() {
-        if let Some(status) = checked.status {
+        if let Some(status) = checked.answer.status {
             fields.number("status", status);
         }
         return fields.list("refs", &checked.references, reference);
@@ -40,10 +40,10 @@ pub(crate) fn result(checked: &Checked, fields: &mut Fields<'_>) {
     if let Some(reason) = reason::reason(checked) {
         fields.text("reason", &reason);
     }
-    if let Some(status) = checked.status {
+    if let Some(status) = checked.answer.status {
         fields.number("status", status);
     }
-    if let Some(method) = checked.method {
+    if let Some(method) = checked.answer.method {
         fields.text("method", method);
     }
     if let Some(dropped) = checked.lenient() {
@@ -52,21 +52,21 @@ pub(crate) fn result(checked: &Checked, fields: &mut Fields<'_>) {
     if let Some(state) = checked.state {
         fields.text("state", state.name());
     }
-    if let Some(url) = &checked.moved_to {
+    if let Some(url) = &checked.answer.moved_to {
         fields.text("moved_to", url);
     }
-    if let Some(url) = &checked.final_url {
+    if let Some(url) = &checked.answer.final_url {
         fields.text("final_url", url);
     }
-    fields.list("redirects", &checked.redirects, redirect);
-    fields.number("attempts", checked.attempts);
-    if let Some(latency) = checked.latency {
+    fields.list("redirects", &checked.answer.redirects, redirect);
+    fields.number("attempts", checked.answer.attempts);
+    if let Some(latency) = checked.answer.latency {
         fields.number("latency_ms", Millis(latency));
     }
-    if let Some(address) = checked.address {
+    if let Some(address) = checked.answer.address {
         fields.address("address", address);
     }
-    if let Some(at) = checked.checked_at {
+    if let Some(at) = checked.answer.checked_at {
         fields.quoted("checked_at", rfc3339(at));
     }
     fields.list("refs", &checked.references, reference);

@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use super::host::GIVEN_UP;
 use super::{Cause, Checked, Standing, Verdict};
-use crate::crawl::redirect::Redirect;
+use crate::plain::redirect::Redirect;
 use crate::plain::text::rough_span;
 
 /// Why a URL is not good, or where its redirects lead; `None` if it is good without redirects.
 pub(crate) fn reason(checked: &Checked) -> Option<String> {
-    let detail = checked.detail.as_deref();
-    let mut words = match checked.verdict {
+    let detail = checked.answer.detail.as_deref();
+    let mut words = match checked.answer.verdict {
         Verdict::Ok => match (redirected(checked), detail) {
             (Some(words), Some(detail)) => format!("{words}, {detail}"),
             (Some(words), None) => words,
             (None, detail) => format!("good, {}", detail?),
         },
-        Verdict::Failed(cause) => of_cause(cause, checked.status, detail),
+        Verdict::Failed(cause) => of_cause(cause, checked.answer.status, detail),
         Verdict::Void(None) => "not judged: the network of this machine seemed to fail".to_owned(),
         Verdict::Void(Some(cause)) => {
-            let seen = of_cause(cause, checked.status, detail);
+            let seen = of_cause(cause, checked.answer.status, detail);
             format!("not judged: the network of this machine seemed to fail ({seen})")
         }
     };
     // Of a good URL, the words say it already. Without a URL, the last answer was that of the URL itself.
-    if let (Some(_), Some(url)) = (checked.verdict.cause(), &checked.final_url) {
+    if let (Some(_), Some(url)) = (checked.answer.verdict.cause(), &checked.answer.final_url) {
         words += &format!(" (redirected to {url})");
     }
     match checked.standing {
@@ -41,19 +41,19 @@ pub(crate) fn reason(checked: &Checked) -> Option<String> {
 
 /// Whether the URL was not asked to the end, because its host was given up.
 pub(crate) fn is_of_host_given_up(checked: &Checked) -> bool {
-    let words = checked.detail.as_deref().unwrap_or_default();
+    let words = checked.answer.detail.as_deref().unwrap_or_default();
     // Not what a server says.
-    checked.status.is_none() && words.trim_end_matches(')').ends_with(GIVEN_UP)
+    checked.answer.status.is_none() && words.trim_end_matches(')').ends_with(GIVEN_UP)
 }
 
 /// Where the redirects of a good URL lead; `None` without redirects.
 fn redirected(checked: &Checked) -> Option<String> {
-    let last: &Redirect = checked.redirects.last()?;
-    let words = match &checked.moved_to {
+    let last: &Redirect = checked.answer.redirects.last()?;
+    let words = match &checked.answer.moved_to {
         Some(url) => format!("moved permanently to {url}"),
         None => format!("redirected to {}", last.url),
     };
-    Some(match checked.redirects.len() {
+    Some(match checked.answer.redirects.len() {
         1 => words,
         n => format!("{words} ({n} redirects)"),
     })

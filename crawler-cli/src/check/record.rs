@@ -1,45 +1,20 @@
 //! What is reported about each URL.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-
 use super::life::State;
-use super::verdict::Verdict;
-use crate::crawl::redirect::Redirect;
+use super::verdict::{Answer, Verdict};
 
 /// A URL, what a check said about it, and all places that refer to it.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// The URL as given, or as resolved against its base; never rewritten.
     pub url: String,
-    /// The verdict of the last answer.
-    pub verdict: Verdict,
-    /// More about the cause, in words: `certificate expired 3 days ago`. It ends with `lenient: 1 line dropped` if an
-    /// answer had header lines that were wrong and harmless, also of a good URL.
-    pub detail: Option<String>,
-    /// The status of the last answer.
-    pub status: Option<u16>,
-    /// The method of the last request: `HEAD` or `GET`.
-    pub method: Option<&'static str>,
+    /// The last answer, and its verdict.
+    pub answer: Answer,
     /// What all checks of the URL together say, if a state is kept.
     pub state: Option<State>,
-    /// Where the URL has moved to, if all redirects were permanent (301, 308) and the last answer is good.
-    pub moved_to: Option<String>,
-    /// The URL of the last answer, if there were redirects.
-    pub final_url: Option<String>,
-    /// The redirects that were followed, in order.
-    pub redirects: Vec<Redirect>,
-    /// How often the URL was asked; confirming requests of one attempt count once. 0 if it was not asked.
-    pub attempts: u32,
-    /// The time from the last request to its answer.
-    pub latency: Option<Duration>,
-    /// The address that answered.
-    pub address: Option<IpAddr>,
-    /// When the last answer arrived.
-    pub checked_at: Option<Timestamp>,
     /// Whether the check fails because of the URL.
     pub standing: Standing,
     /// Whether the URL was not asked in this run, because an earlier one asked recently enough.
@@ -68,6 +43,19 @@ pub struct Said {
 }
 
 impl Checked {
+    /// A URL that was answered so, without a state and without places.
+    pub(crate) fn of(url: String, answer: Answer) -> Self {
+        Self {
+            url,
+            answer,
+            state: None,
+            standing: Standing::Passes,
+            reused: false,
+            before: None,
+            references: Vec::new(),
+        }
+    }
+
     /// Another spelling of a URL that is reported already.
     pub(super) fn further(self) -> Self {
         Self {
@@ -78,46 +66,37 @@ impl Checked {
 
     /// Places that were found after their URL was reported. `said`: what is said about the URL now, and `before`: then.
     pub(super) fn again(url: String, said: Said, before: Said, references: Vec<Reference>) -> Self {
-        Self {
-            url,
-            verdict: said.verdict,
-            detail: None,
+        let answer = Answer {
             status: said.status,
-            method: None,
-            state: None,
-            moved_to: None,
-            final_url: None,
-            redirects: Vec::new(),
-            attempts: 0,
-            latency: None,
-            address: None,
-            checked_at: None,
+            ..Answer::of(said.verdict)
+        };
+        Self {
             standing: said.standing,
-            reused: false,
             before: Some(before),
             references,
+            ..Self::of(url, answer)
         }
     }
 
     /// What summaries count. Not for what is reported [again](Self::again), whose redirects are not known.
     pub(super) fn said(&self) -> Said {
         Said {
-            verdict: self.verdict,
-            status: self.status,
+            verdict: self.answer.verdict,
+            status: self.answer.status,
             standing: self.standing,
-            is_redirected: !self.redirects.is_empty(),
-            is_moved: self.moved_to.is_some(),
+            is_redirected: !self.answer.redirects.is_empty(),
+            is_moved: self.answer.moved_to.is_some(),
         }
     }
 
     /// Whether the URL was reported before, and nothing but its verdict, status and standing is known.
     pub(crate) fn is_late(&self) -> bool {
-        self.before.is_some() && self.attempts == 0 && self.detail.is_none()
+        self.before.is_some() && self.answer.attempts == 0 && self.answer.detail.is_none()
     }
 
     /// `1 line dropped`, if an answer was read leniently.
     pub(crate) fn lenient(&self) -> Option<&str> {
-        Some(self.detail.as_deref()?.rsplit_once(LENIENT)?.1)
+        Some(self.answer.detail.as_deref()?.rsplit_once(LENIENT)?.1)
     }
 }
 

@@ -104,7 +104,7 @@ impl Summary {
                 self.count_said(&checked.url, &checked.said(), |number| *number += 1);
             }
             // Who names a URL may change what is said about it: the last word counts.
-            Some(before) if before.verdict != checked.verdict => {
+            Some(before) if before.verdict != checked.answer.verdict => {
                 self.count_said(&checked.url, before, |number| {
                     *number = number.saturating_sub(1);
                 });
@@ -200,16 +200,19 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::verdict::Answer;
     use crate::check::verdict::Verdict;
-    use crate::store::Answer;
 
     const URL: &str = "http://h.example/";
 
     fn first(verdict: Verdict, standing: Standing) -> Checked {
+        let answer = Answer {
+            moved_to: (verdict == Verdict::Ok).then(|| URL.to_owned()),
+            ..Answer::of(verdict)
+        };
         Checked {
             standing,
-            moved_to: (verdict == Verdict::Ok).then(|| URL.to_owned()),
-            ..Answer::of(verdict).checked(URL.to_owned())
+            ..Checked::of(URL.to_owned(), answer)
         }
     }
 

@@ -1,18 +1,15 @@
 //! What the work at a host is asked about a URL, and what comes back.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use encoding_rs::Encoding;
-use jiff::Timestamp;
 use url::Url;
 
 use super::host::UrlCheck;
 use super::links::Kind;
 use super::sources::ProblemKind;
 use super::verdict::Verdict;
-use crate::crawl::redirect::Redirect;
-use crate::store::Answer;
+use crate::check::verdict::Answer;
 
 /// Identifies a URL among all URLs of a run.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -58,30 +55,10 @@ pub enum Reach {
 pub struct Outcome {
     /// The name of the URL in its task.
     pub id: UrlId,
-    /// The verdict of the last answer.
-    pub verdict: Verdict,
-    /// More about the cause, in words: `a certificate expired 3 days ago`.
-    pub detail: Option<String>,
-    /// The status of the last answer.
-    pub status: Option<u16>,
-    /// The method of the last request: `HEAD` or `GET`. `None` if there was no request.
-    pub method: Option<&'static str>,
-    /// The redirects that were followed, in order.
-    pub redirects: Vec<Redirect>,
-    /// Where the URL has moved to, if all redirects were permanent (301, 308) and the last answer is good.
-    pub moved_to: Option<String>,
-    /// The URL of the last answer, if there were redirects.
-    pub final_url: Option<String>,
-    /// How often the URL was asked; confirming requests of one attempt count once. 0 if it was not asked.
-    pub attempts: u32,
-    /// The time from the last request to its answer.
-    pub latency: Option<Duration>,
-    /// The address that answered; that of the proxy if there is one.
-    pub address: Option<IpAddr>,
+    /// The last answer, and its verdict.
+    pub answer: Answer,
     /// Whether the answer came from a private address. Links of its page may then be asked with [`Reach::Any`].
     pub is_private: bool,
-    /// When the last answer or failure came. `None` if the URL was not asked.
-    pub checked_at: Option<Timestamp>,
     /// How long the host wants no requests, if the URL was not judged for that reason.
     pub retry_after: Option<Duration>,
     /// The page, if its links are wanted and the last answer is good and has a body that can be read.
@@ -93,39 +70,13 @@ impl Outcome {
     pub fn not_asked(id: UrlId, verdict: Verdict, detail: &str) -> Self {
         Self {
             id,
-            verdict,
-            detail: Some(detail.to_owned()),
-            status: None,
-            method: None,
-            redirects: Vec::new(),
-            moved_to: None,
-            final_url: None,
-            attempts: 0,
-            latency: None,
-            address: None,
+            answer: Answer {
+                detail: Some(detail.to_owned()),
+                ..Answer::of(verdict)
+            },
             is_private: false,
-            checked_at: None,
             retry_after: None,
             page: None,
-        }
-    }
-}
-
-/// Without what was in the body.
-impl From<Outcome> for Answer {
-    fn from(outcome: Outcome) -> Self {
-        Self {
-            verdict: outcome.verdict,
-            detail: outcome.detail,
-            status: outcome.status,
-            method: outcome.method,
-            moved_to: outcome.moved_to,
-            final_url: outcome.final_url,
-            redirects: outcome.redirects,
-            attempts: outcome.attempts,
-            latency: outcome.latency,
-            address: outcome.address,
-            checked_at: outcome.checked_at,
         }
     }
 }

@@ -5,14 +5,7 @@ use std::fmt;
 use courser::proto::resolve;
 use url::{Position, Url};
 
-/// A redirect that was followed.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Redirect {
-    /// Its status.
-    pub status: u16,
-    /// The URL that it leads to.
-    pub url: String,
-}
+use crate::plain::redirect::Redirect;
 
 /// The redirects that were followed from a URL.
 ///

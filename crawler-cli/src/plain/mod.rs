@@ -9,6 +9,7 @@ pub(crate) mod file_lock;
 pub(crate) mod files;
 pub(crate) mod leb128;
 pub mod random;
+pub mod redirect;
 pub mod terminal;
 pub(crate) mod text;
 pub(crate) mod values;

@@ -15,7 +15,6 @@
 //! after an error nothing of the batch is stored. A power failure may take back what was added since the last completion,
 //! since an interrupted run reads its sources again.
 
-mod answer;
 mod check;
 mod copy;
 mod error;
@@ -42,7 +41,6 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 
-pub use answer::Answer;
 pub use check::{CheckReport, Problem, check};
 pub use copy::copy;
 pub use error::{StoreError, StoreErrorKind};

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::answer::Answer;
 use super::host::HostId;
 use super::link::UrlId;
 use crate::check::life::{Record as Life, State};
+use crate::check::verdict::Answer;
 use crate::check::{Class, Reference};
 
 /// The number of a distinct spelling of a URL in a run. Spellings that are found later have larger numbers.

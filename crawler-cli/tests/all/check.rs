@@ -44,7 +44,7 @@ impl Report {
     /// Verdicts by URL.
     fn verdicts(&self) -> BTreeMap<&str, Verdict> {
         let all = self.checked.iter();
-        let all = all.map(|it| (it.url.as_str(), it.verdict));
+        let all = all.map(|it| (it.url.as_str(), it.answer.verdict));
         let verdicts: BTreeMap<_, _> = all.collect();
         assert_eq!(verdicts.len(), self.checked.len(), "a URL came twice");
         verdicts
@@ -137,16 +137,19 @@ fn each_url_is_asked_once_and_reported_for_every_place() {
     let report = run(checker().input(folder.list(&urls)));
     assert_eq!(report.checked.len(), 3);
     let good = report.of(&good);
-    assert_eq!((good.verdict, good.status), (Verdict::Ok, Some(200)));
+    assert_eq!(
+        (good.answer.verdict, good.answer.status),
+        (Verdict::Ok, Some(200))
+    );
     let lines: Vec<_> = good.references.iter().map(|place| place.line).collect();
     assert_eq!(lines, [Some(1), Some(3), Some(5)]);
     assert_eq!(good.state, None);
     let gone = report.of(&gone);
-    assert_eq!(gone.verdict, Verdict::Failed(Cause::Status410));
+    assert_eq!(gone.answer.verdict, Verdict::Failed(Cause::Status410));
     assert_eq!(gone.standing, Standing::Fails);
     let wrong = report.of("no url");
-    assert_eq!(wrong.verdict, Verdict::Failed(Cause::InvalidUrl));
-    assert_eq!(wrong.attempts, 0);
+    assert_eq!(wrong.answer.verdict, Verdict::Failed(Cause::InvalidUrl));
+    assert_eq!(wrong.answer.attempts, 0);
     let asked = server.requests();
     let of_good = asked.iter().filter(|request| request.ends_with("/good"));
     assert_eq!(of_good.count(), 1, "{asked:?}");
@@ -315,7 +318,7 @@ fn what_was_good_lately_is_not_asked_again() {
     let mut later = checker();
     later.keeping.max_age = Duration::from_secs(3600);
     let report = run(later);
-    assert!(report.of(&urls[0]).reused && report.of(&urls[0]).status == Some(200));
+    assert!(report.of(&urls[0]).reused && report.of(&urls[0]).answer.status == Some(200));
     assert!(!report.of(&urls[1]).reused);
     let asked = server.requests().split_off(before);
     assert!(
@@ -390,7 +393,7 @@ fn a_host_that_turns_negative_as_a_whole_is_held() {
     assert_eq!(report.guards, [(Guard::HostFlip, true)]);
     assert_eq!(report.summary.count(Class::Void), 10);
     let held = report.of(&urls[13]);
-    assert_eq!(held.verdict, Verdict::Void(Some(Cause::Status410)));
+    assert_eq!(held.answer.verdict, Verdict::Void(Some(Cause::Status410)));
     assert_eq!(held.state, Some(State::Quarantined));
     assert_eq!(report.summary.outcome(), Outcome::Untrusted);
     is_purged.store(false, Ordering::SeqCst);
@@ -603,7 +606,7 @@ fn a_url_that_the_user_names_later_is_asked_anew() {
                     std::fs::write(&pipe, &hidden).expect("written");
                 }
                 let source = checked.references[0].source.to_string();
-                lines.push((checked.verdict, source, checked.before.is_some()));
+                lines.push((checked.answer.verdict, source, checked.before.is_some()));
             }
             ControlFlow::Continue(())
         });

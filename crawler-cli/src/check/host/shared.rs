@@ -163,7 +163,7 @@ impl Shared {
     /// ended, plus the tasks of hosts that were given up. `now` becomes the time of those that were asked.
     pub fn take_outcomes(&mut self, now: Timestamp) -> Vec<Outcome> {
         for outcome in &mut self.outcomes {
-            outcome.checked_at = outcome.method.is_some().then_some(now);
+            outcome.answer.checked_at = outcome.answer.method.is_some().then_some(now);
         }
         mem::take(&mut self.outcomes)
     }

@@ -269,7 +269,7 @@ impl Run {
 }
 
 fn causes(outcomes: &[Outcome]) -> Vec<&'static str> {
-    let name = |outcome: &Outcome| match outcome.verdict.cause() {
+    let name = |outcome: &Outcome| match outcome.answer.verdict.cause() {
         None => "ok",
         Some(Cause::Status404) => "status_404",
         Some(Cause::Status410) => "status_410",
@@ -277,7 +277,7 @@ fn causes(outcomes: &[Outcome]) -> Vec<&'static str> {
         Some(Cause::Throttled) => "throttled",
         Some(Cause::PrivateAddress) => "private_address",
         Some(Cause::Refused) => "refused",
-        Some(other) => panic!("{other:?}: {:?}", outcome.detail),
+        Some(other) => panic!("{other:?}: {:?}", outcome.answer.detail),
     };
     outcomes.iter().map(name).collect()
 }
@@ -371,11 +371,11 @@ fn servers_that_treat_head_wrongly_get_the_right_verdict() {
             policy.timeout = Duration::from_secs(3);
         }
         let outcome = check_one(policy, server.url("/0"));
-        assert_eq!(outcome.verdict.cause(), *cause, "{name}: {outcome:?}");
+        assert_eq!(outcome.answer.verdict.cause(), *cause, "{name}: {outcome:?}");
         assert_eq!(server.requests("/0"), *requests, "{name}");
         let attempts = if *name == "hang" { 2 } else { 1 };
-        assert_eq!(outcome.attempts, attempts, "{name}");
-        let is_private = Some(true) == outcome.address.map(|ip| ip.is_loopback());
+        assert_eq!(outcome.answer.attempts, attempts, "{name}");
+        let is_private = Some(true) == outcome.answer.address.map(|ip| ip.is_loopback());
         assert!(is_private && outcome.is_private, "{name}: {outcome:?}");
     }
 }
@@ -397,7 +397,11 @@ fn what_two_urls_show_holds_for_the_rest() {
         let mut run = Run::new(policy(), 4);
         let outcomes = run.check(given(&server, &paths));
         for outcome in &outcomes {
-            assert_eq!(outcome.verdict.cause(), *cause, "{name}: {outcome:?}");
+            assert_eq!(
+                outcome.answer.verdict.cause(),
+                *cause,
+                "{name}: {outcome:?}"
+            );
         }
         let host = run.scheduler.hosts().works().next().expect("the host");
         assert!(host.head_fault().is_some(), "{name}");
@@ -416,10 +420,12 @@ fn one_request_where_head_answers_and_two_for_what_is_gone() {
     let paths: Vec<String> = (0..1000).map(|n| format!("/{n}")).collect();
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
     let outcomes = Run::new(policy(), 16).check(given(&server, &paths));
-    let bad = outcomes.iter().filter(|it| it.verdict != Verdict::Ok);
+    let bad = outcomes
+        .iter()
+        .filter(|it| it.answer.verdict != Verdict::Ok);
     assert!(
         bad.clone()
-            .all(|it| it.verdict.cause() == Some(Cause::Status404))
+            .all(|it| it.answer.verdict.cause() == Some(Cause::Status404))
     );
     assert_eq!(bad.count(), 100);
     assert_eq!(server.count(), 1100);
@@ -448,7 +454,11 @@ fn random_failures_change_no_verdict() {
     let outcomes = Run::new(policy, 8).check(given(&server, &paths));
     for (path, outcome) in paths.iter().zip(&outcomes) {
         let expected = (path.len() % 3 == 0).then_some(Cause::Status404);
-        assert_eq!(outcome.verdict.cause(), expected, "{path}: {outcome:?}");
+        assert_eq!(
+            outcome.answer.verdict.cause(),
+            expected,
+            "{path}: {outcome:?}"
+        );
     }
 }
 
@@ -473,16 +483,24 @@ fn redirects_are_followed_to_other_hosts_and_reported_whole() {
     });
     let outcomes = check(policy(), given(&start, &["/a", "/gone"]));
     let good = &outcomes[0];
-    assert_eq!(good.verdict, Verdict::Ok);
-    let urls: Vec<&str> = good.redirects.iter().map(|it| it.url.as_str()).collect();
+    assert_eq!(good.answer.verdict, Verdict::Ok);
+    let urls: Vec<&str> = good
+        .answer
+        .redirects
+        .iter()
+        .map(|it| it.url.as_str())
+        .collect();
     let last = end.url("/end").to_string();
     assert_eq!(urls, [start.url("/b#part").as_str(), &last]);
-    assert_eq!(good.moved_to.as_deref(), Some(&*last));
-    assert_eq!(good.final_url.as_deref(), Some(&*last));
+    assert_eq!(good.answer.moved_to.as_deref(), Some(&*last));
+    assert_eq!(good.answer.final_url.as_deref(), Some(&*last));
     let gone = &outcomes[1];
-    assert_eq!(gone.verdict, Verdict::Failed(Cause::Status404));
-    assert_eq!((gone.status, gone.moved_to.as_deref()), (Some(404), None));
-    assert_eq!(gone.redirects.len(), 1);
+    assert_eq!(gone.answer.verdict, Verdict::Failed(Cause::Status404));
+    assert_eq!(
+        (gone.answer.status, gone.answer.moved_to.as_deref()),
+        (Some(404), None)
+    );
+    assert_eq!(gone.answer.redirects.len(), 1);
 }
 
 #[test]
@@ -493,7 +511,7 @@ fn a_wait_beyond_the_patience_ends_a_url_at_once_and_no_other() {
     });
     let outcomes = check(policy(), given(&server, &["/a", "/later", "/b", "/c"]));
     assert_eq!(causes(&outcomes), ["ok", "throttled", "ok", "ok"]);
-    let detail = outcomes[1].detail.as_deref();
+    let detail = outcomes[1].answer.detail.as_deref();
     assert_eq!(
         detail,
         Some("asks to wait 86400 s, longer than the patience of 60 s")
@@ -515,18 +533,21 @@ fn a_long_wait_that_is_kept_holds_for_all_urls_of_the_host_and_for_redirects_to_
     };
     let mut run = Run::new(policy, 4);
     let first = run.check(given(&busy, &["/0"]));
-    assert_eq!((causes(&first), first[0].attempts), (vec!["throttled"], 1));
+    assert_eq!(
+        (causes(&first), first[0].answer.attempts),
+        (vec!["throttled"], 1)
+    );
     let later = run.check(given(&busy, &["/1", "/2", "/3"]));
     assert_eq!(causes(&later), ["throttled"; 3]);
     let is_long = |wait: Duration| wait > Duration::from_secs(86_000);
     for outcome in &later {
-        assert_eq!(outcome.attempts, 0, "{outcome:?}");
+        assert_eq!(outcome.answer.attempts, 0, "{outcome:?}");
         assert!(outcome.retry_after.is_some_and(is_long), "{outcome:?}");
     }
     let redirected = run.check(given(&other, &["/away", "/here"]));
     assert_eq!(causes(&redirected), ["throttled", "ok"]);
     assert!(redirected[0].retry_after.is_some_and(is_long));
-    let last = redirected[0].final_url.as_deref();
+    let last = redirected[0].answer.final_url.as_deref();
     assert_eq!(last, Some(busy.url("/hop").as_str()));
     assert_eq!(busy.count(), 1);
 }
@@ -547,8 +568,8 @@ fn a_robots_txt_that_cannot_be_read_is_no_reason() {
         policy.host.robots = true;
         let tasks = vec![Task::found(UrlId(0), server.url("/found"), Reach::Any)];
         let outcomes = check(policy, tasks);
-        assert_eq!(outcomes[0].verdict, Verdict::Failed(cause));
-        let detail = outcomes[0].detail.as_deref().unwrap_or_default();
+        assert_eq!(outcomes[0].answer.verdict, Verdict::Failed(cause));
+        let detail = outcomes[0].answer.detail.as_deref().unwrap_or_default();
         assert!(!detail.contains("disallows"), "{detail}");
     }
 }
@@ -565,7 +586,7 @@ fn a_host_that_answers_other_urls_is_not_given_up() {
     policy.host.retry.attempts = NonZeroU32::new(3).expect("not 0");
     let paths = ["/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7"];
     let outcomes = check(policy, given(&server, &paths));
-    let verdicts: Vec<Verdict> = outcomes.iter().map(|it| it.verdict).collect();
+    let verdicts: Vec<Verdict> = outcomes.iter().map(|it| it.answer.verdict).collect();
     let silent = Verdict::Failed(Cause::FirstByteTimeout);
     assert_eq!(
         verdicts,
@@ -585,9 +606,12 @@ fn a_host_that_is_away_is_given_up_with_all_its_urls() {
     let outcomes = check(policy(), tasks.collect());
     assert_eq!(causes(&outcomes), ["refused"; 50]);
     let not_asked = outcomes.last().expect("an outcome");
-    let detail = not_asked.detail.as_deref().expect("a reason");
+    let detail = not_asked.answer.detail.as_deref().expect("a reason");
     assert!(detail.starts_with("connecting failed"));
-    assert_eq!((not_asked.attempts, not_asked.method), (0, None));
+    assert_eq!(
+        (not_asked.answer.attempts, not_asked.answer.method),
+        (0, None)
+    );
 }
 
 /// The breaker opens, and then the host works again.
@@ -616,8 +640,8 @@ fn what_is_gone_never_ends_the_work_at_a_host() {
         let paths: Vec<String> = (0..100).map(|n| format!("/{n}")).collect();
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let outcomes = check(policy(), given(&server, &paths));
-        assert!(outcomes.iter().all(|outcome| outcome.attempts == 1));
-        assert_eq!(outcomes[99].verdict, Verdict::Ok);
+        assert!(outcomes.iter().all(|outcome| outcome.answer.attempts == 1));
+        assert_eq!(outcomes[99].answer.verdict, Verdict::Ok);
     }
 }
 
@@ -637,7 +661,7 @@ fn a_public_page_leads_to_no_private_address() {
         ["private_address", "ok", "private_address"]
     );
     assert_eq!(
-        outcomes[0].detail.as_deref(),
+        outcomes[0].answer.detail.as_deref(),
         Some("127.0.0.1 is a private address")
     );
     assert_eq!(server.count(), 1);
@@ -668,7 +692,10 @@ fn robots_txt_has_a_say_only_about_what_was_found() {
     assert_eq!(server.requests("/private/found"), [""; 0]);
     // One URL alone needs no rules.
     let alone = Server::start(|asked| answer(asked, 200, ""));
-    assert_eq!(check_one(policy, alone.url("/")).verdict, Verdict::Ok);
+    assert_eq!(
+        check_one(policy, alone.url("/")).answer.verdict,
+        Verdict::Ok
+    );
     assert_eq!(alone.count(), 1);
 }
 
@@ -699,7 +726,10 @@ fn pages_are_read_for_links() {
         ..task
     });
     let outcomes = check(policy, tasks.collect());
-    let causes: Vec<Option<Cause>> = outcomes.iter().map(|it| it.verdict.cause()).collect();
+    let causes: Vec<Option<Cause>> = outcomes
+        .iter()
+        .map(|it| it.answer.verdict.cause())
+        .collect();
     let (truncated, gone) = (Some(Cause::Truncated), Some(Cause::Status404));
     assert_eq!(causes, [None, truncated, None, None, gone, None]);
     let disk = outcomes[5].page.as_ref().expect("a page");
@@ -724,7 +754,7 @@ fn head_can_be_switched_off() {
     };
     let outcome = check_one(never, server.url("/a"));
     assert_eq!(
-        (outcome.verdict, outcome.method),
+        (outcome.answer.verdict, outcome.answer.method),
         (Verdict::Ok, Some("GET"))
     );
     assert_eq!(server.requests("/a"), ["GET*"]);
@@ -756,7 +786,9 @@ fn wrong_lines_that_are_harmless_are_dropped_and_told_of() {
     });
     let paths = ["/two", "/long", "/gone", "/moved", "/good"];
     let outcomes = check(policy(), given(&server, &paths));
-    let seen = outcomes.iter().map(|it| (it.status, it.detail.as_deref()));
+    let seen = outcomes
+        .iter()
+        .map(|it| (it.answer.status, it.answer.detail.as_deref()));
     let one = Some("lenient: 1 line dropped");
     let expected = [
         (Some(200), Some("lenient: 2 lines dropped")),
@@ -820,7 +852,7 @@ fn a_host_that_was_given_up_is_probed_after_a_growing_time() {
     };
     let verdicts = |shared: &mut Shared| {
         let outcomes = shared.take_outcomes(Timestamp::UNIX_EPOCH).into_iter();
-        outcomes.map(|it| it.verdict).collect::<Vec<_>>()
+        outcomes.map(|it| it.answer.verdict).collect::<Vec<_>>()
     };
     let silent = Verdict::Failed(Cause::ConnectTimeout);
     let mut request = Request::get("/");

@@ -19,11 +19,12 @@ use crate::check::failure::Failure;
 use crate::check::record::LENIENT;
 use crate::check::task::{Hop, Outcome, Page, Reach, Task};
 use crate::check::verdict::{
-    Answer, Ask, Attempt, Cause, Class, Evidence, HeadFacts, HeadVerdict, Step, Verdict,
+    Answer, Ask, Attempt, Cause, Class, Evidence, HeadFacts, HeadVerdict, ResponseFacts, Step,
+    Verdict,
 };
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::origin::same_host;
-use crate::crawl::redirect::{Chain, NotFollowed, Redirect};
+use crate::crawl::redirect::{Chain, NotFollowed};
 use crate::crawl::retry::{Decision, Failed, Others, Reason, decide};
 use crate::crawl::retry_queue::Attempts;
 use crate::crawl::stats;
@@ -139,7 +140,7 @@ impl UrlCheck {
         if self.attempt.ask() != Ask::Get {
             return None;
         }
-        let Answer { status, .. } = reply.answer;
+        let ResponseFacts { status, .. } = reply.answer;
         if !self.is_page(status) {
             let may_be_challenge = matches!(status, 202 | 500..=599)
                 && !reply.answer.is_throttling()
@@ -310,12 +311,11 @@ impl UrlCheck {
             (detail, lenient) => detail.or(lenient),
         };
         let chain = self.chain.as_deref();
-        let redirects: Vec<Redirect> = chain.map_or_else(Vec::new, |it| it.redirects().to_vec());
+        let redirects = chain.map_or_else(Vec::new, |it| it.redirects().to_vec());
         let was_asked = self.last.method.is_some();
         let final_url = chain.filter(|chain| !chain.redirects().is_empty());
         let throttled = Verdict::Failed(Cause::Throttled);
-        Outcome {
-            id: self.task.id,
+        let answer = Answer {
             verdict,
             detail,
             status: self.last.status,
@@ -329,8 +329,12 @@ impl UrlCheck {
             attempts: self.attempts.made().max(u32::from(was_asked)),
             latency: self.last.latency,
             address: self.last.address,
-            is_private: self.last.is_private,
             checked_at: None,
+        };
+        Outcome {
+            id: self.task.id,
+            answer,
+            is_private: self.last.is_private,
             retry_after: self.retry_after.filter(|_| verdict == throttled),
             page: self.page.filter(|_| is_good),
         }
@@ -340,7 +344,7 @@ impl UrlCheck {
 /// The head of a response.
 #[derive(Debug)]
 pub(super) struct Reply<'r> {
-    pub(super) answer: Answer,
+    pub(super) answer: ResponseFacts,
     pub(super) response: &'r Response,
 }
 
@@ -348,7 +352,7 @@ impl<'r> Reply<'r> {
     pub(super) fn of(response: &'r Response, policy: &Policy) -> Self {
         let status = response.status();
         let may_wait = matches!(status, 429 | 503);
-        let answer = Answer {
+        let answer = ResponseFacts {
             status,
             retry_after: may_wait && response.header("retry-after").is_some(),
             is_blocked: blocked_by(response).is_some(),
@@ -413,7 +417,7 @@ impl Host {
         shared: &mut Shared,
     ) {
         check.last.status = Some(body.status);
-        let mut answer = Answer::of_status(body.status);
+        let mut answer = ResponseFacts::of_status(body.status);
         answer.is_accepted = self.policy.accept.contains(body.status);
         match check.is_page(body.status) {
             true => check.page = Some(Box::new(page::read(check.url(), body))),

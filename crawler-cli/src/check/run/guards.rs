@@ -104,7 +104,7 @@ impl Guards {
         rulings: &mut Rulings,
     ) {
         let id = asked.queued.id.0;
-        let reach = Reach::of(asked.outcome.verdict);
+        let reach = Reach::of(asked.outcome.answer.verdict);
         if let Some(round) = &mut self.round
             && let Some(index) = round.left.iter().position(|left| *left == id)
         {
@@ -185,7 +185,7 @@ impl Guards {
 impl Guards {
     fn handle_reached(&mut self, now: Timestamp, asked: Asked, rulings: &mut Rulings) {
         self.void.remove(&asked.queued.id.0);
-        let class = asked.outcome.verdict.class();
+        let class = asked.outcome.answer.verdict.class();
         let past = asked.queued.past.as_ref();
         let life = past.and_then(|past| past.life.as_ref());
         let Some((hosts, life)) = self.hosts.as_mut().zip(life) else {
@@ -299,8 +299,8 @@ impl Guards {
 
 /// The outcome was taken while a guard was on.
 fn void(mut asked: Asked) -> Asked {
-    let verdict = asked.outcome.verdict;
-    asked.outcome.verdict = Verdict::Void(verdict.cause());
+    let verdict = asked.outcome.answer.verdict;
+    asked.outcome.answer.verdict = Verdict::Void(verdict.cause());
     asked
 }
 

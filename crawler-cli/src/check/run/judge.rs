@@ -3,8 +3,9 @@
 use crate::check::checker::{Blocked, Redirects, Tolerance};
 use crate::check::life::{Record as Life, Rules, State};
 use crate::check::record::{Checked, Reference, Standing};
+use crate::check::verdict::Answer;
 use crate::check::verdict::{Cause, Class, Verdict};
-use crate::store::{Answer, Demand, Record};
+use crate::store::{Demand, Record};
 
 /// Judges records by the options of the check.
 #[derive(Clone, Debug)]
@@ -23,7 +24,7 @@ impl Judge {
             state: life.as_ref().map(Life::state),
             reused: record.is_reused,
             references: record.references,
-            ..answer.checked(record.spelling)
+            ..Checked::of(record.spelling, answer)
         };
         checked.standing = self.standing(&checked, life.as_ref());
         Some(checked)
@@ -38,16 +39,16 @@ impl Judge {
     ) -> Checked {
         let mut checked = Checked {
             references,
-            ..answer.checked(spelling)
+            ..Checked::of(spelling, answer)
         };
         checked.standing = self.standing(&checked, None);
         checked
     }
 
     fn standing(&self, checked: &Checked, life: Option<&Life>) -> Standing {
-        match checked.verdict.class() {
+        match checked.answer.verdict.class() {
             Class::Ok => match self.tolerance.redirects {
-                Redirects::Fail if !checked.redirects.is_empty() => self.failing(None),
+                Redirects::Fail if !checked.answer.redirects.is_empty() => self.failing(None),
                 _ => Standing::Passes,
             },
             Class::Negative | Class::Network | Class::Soft => self.failing(life),

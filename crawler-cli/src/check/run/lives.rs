@@ -5,9 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::check::life::{Context, Held, Record as Life, Rules};
+use crate::check::verdict::Answer;
 use crate::check::verdict::Verdict;
 use crate::plain::random::Random;
-use crate::store::{Answer, Change, HostFacts, Past, Queued};
+use crate::store::{Change, HostFacts, Past, Queued};
 
 /// The lives of URLs.
 #[derive(Debug)]

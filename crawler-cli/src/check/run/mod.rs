@@ -30,7 +30,7 @@ use crate::crawl::stats::{Standing, Stats};
 use crate::crawl::transfer::Transfer;
 use crate::crawl::work::HostWork as _;
 use crate::store::sqlite::Sqlite;
-use crate::store::{Answer, Completed, EntryId, HostId, Queued, StoreError};
+use crate::store::{Completed, EntryId, HostId, Queued, StoreError};
 
 mod feeder;
 mod guards;
@@ -512,7 +512,7 @@ impl Run<'_> {
                 hosts.push(host);
             }
             let has_answered = self.known.has_answered(host);
-            if guard::Reach::of(outcome.verdict) == Some(guard::Reach::Answered)
+            if guard::Reach::of(outcome.answer.verdict) == Some(guard::Reach::Answered)
                 && self.known.note_answer(host)
             {
                 self.guards.note_answering();
@@ -594,7 +594,7 @@ impl Run<'_> {
             }
             links.extend(found.links);
         }
-        let answer = Answer::from(outcome);
+        let answer = outcome.answer;
         let decided = self.lives.as_mut().map(|lives| {
             let facts = self.known.facts_mut(queued.host);
             lives.decide(Timestamp::now(), &queued, &answer, held, facts)

@@ -94,7 +94,8 @@ impl Pages {
     pub(super) fn links(&mut self, queued: &Queued, outcome: &Outcome, page: &Page) -> PageLinks {
         let mut found = PageLinks::default();
         let is_input = queued.demand.given && queued.demand.depth == 0;
-        let url = outcome.final_url.as_deref().unwrap_or(queued.url.as_str());
+        let final_url = outcome.answer.final_url.as_deref();
+        let url = final_url.unwrap_or(queued.url.as_str());
         let is_known = is_input || page.is_sitemap || self.is_in_scope(url);
         if !queued.demand.links || !is_known || self.was_read(url, queued.demand.depth) {
             return found;

@@ -45,7 +45,7 @@ impl Ask {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Evidence {
     /// An answer.
-    Answer(Answer),
+    Answer(ResponseFacts),
     /// No answer, for this cause of class [`Network`](super::Class::Network), or
     /// [`DnsNxdomain`](Cause::DnsNxdomain).
     Failure(Cause),
@@ -53,7 +53,7 @@ pub enum Evidence {
 
 /// What matters of an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Answer {
+pub struct ResponseFacts {
     /// The status.
     pub status: u16,
     /// Whether there is a `Retry-After`.
@@ -64,7 +64,7 @@ pub struct Answer {
     pub is_accepted: bool,
 }
 
-impl Answer {
+impl ResponseFacts {
     /// An answer with this status and nothing remarkable.
     pub fn of_status(status: u16) -> Self {
         Self {
@@ -198,7 +198,7 @@ impl Attempt {
                 self.range_refused = true;
                 return Step::Confirm;
             }
-            (Ask::FirstByte, Evidence::Answer(Answer { status: 416, .. })) => {
+            (Ask::FirstByte, Evidence::Answer(ResponseFacts { status: 416, .. })) => {
                 Step::Judged(Verdict::Ok)
             }
             (_, Evidence::Answer(answer)) => judge(answer),
@@ -260,12 +260,12 @@ impl Attempt {
 }
 
 /// Whether the answer to a GET of the first byte may only mean that the server refuses ranges.
-fn refuses_range(answer: Answer) -> bool {
+fn refuses_range(answer: ResponseFacts) -> bool {
     matches!(answer.status, 400 | 403 | 406 | 500..=599) && !answer.is_accepted
 }
 
 /// What an answer means, whatever the request was.
-fn judge(answer: Answer) -> Step {
+fn judge(answer: ResponseFacts) -> Step {
     if answer.is_accepted {
         return Step::Judged(Verdict::Ok);
     }

@@ -4,15 +4,15 @@
 //! a host treats HEAD.
 //!
 //! ```
-//! use crawler_cli::check::verdict::{Answer, Ask, Attempt, Cause, Evidence, HeadFacts, Step, Verdict};
+//! use crawler_cli::check::verdict::{Ask, Attempt, Cause, Evidence, HeadFacts, ResponseFacts, Step, Verdict};
 //!
 //! let facts = HeadFacts::default();
 //! let mut attempt = Attempt::new(Ask::Head);
 //! assert_eq!(attempt.begin_request(&facts), Ask::Head);
 //! // A server that answers HEAD with 404 may still have the page.
-//! assert_eq!(attempt.handle(Evidence::Answer(Answer::of_status(404))), Step::Confirm);
+//! assert_eq!(attempt.handle(Evidence::Answer(ResponseFacts::of_status(404))), Step::Confirm);
 //! assert_eq!(attempt.begin_request(&facts), Ask::FirstByte);
-//! assert_eq!(attempt.handle(Evidence::Answer(Answer::of_status(206))), Step::Judged(Verdict::Ok));
+//! assert_eq!(attempt.handle(Evidence::Answer(ResponseFacts::of_status(206))), Step::Judged(Verdict::Ok));
 //!
 //! // A timeout ends the attempt; the next attempt uses GET.
 //! let mut attempt = Attempt::new(Ask::Head);
@@ -23,10 +23,12 @@
 //! assert_eq!(attempt.begin_request(&facts), Ask::FirstByte);
 //! ```
 
+mod answer;
 mod attempt;
 mod cause;
 mod head_facts;
 
-pub use attempt::{Answer, Ask, Attempt, Evidence, HeadVerdict, MOST_REQUESTS, Step};
+pub use answer::Answer;
+pub use attempt::{Ask, Attempt, Evidence, HeadVerdict, MOST_REQUESTS, ResponseFacts, Step};
 pub use cause::{Cause, Class, Verdict};
 pub use head_facts::{HEAD_FACTS_LAST, HeadFacts, HeadFault};

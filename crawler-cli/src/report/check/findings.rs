@@ -36,14 +36,15 @@ impl Part {
 
     /// The part for a URL; `None` if there is nothing to look at.
     pub(super) fn of(checked: &Checked, redirects: Redirects) -> Option<Self> {
-        let is_good = checked.verdict.cause().is_none();
+        let is_good = checked.answer.verdict.cause().is_none();
         match checked.standing {
             Standing::Fails if is_good => Some(Self::Redirected),
             Standing::Fails => Some(Self::Broken),
             Standing::Warns | Standing::Untrusted => Some(Self::Unjudged),
             Standing::FailsRecently(_) => Some(Self::Excused),
             Standing::Passes => {
-                let is_listed = !checked.redirects.is_empty() && redirects != Redirects::Ignore;
+                let is_listed =
+                    !checked.answer.redirects.is_empty() && redirects != Redirects::Ignore;
                 match is_listed {
                     _ if !is_good => None,
                     true => Some(Self::Redirected),
@@ -298,7 +299,7 @@ impl Findings {
     fn found_before(&self, checked: &Checked) -> Option<Finding> {
         let is_same = checked
             .before
-            .is_some_and(|it| it.verdict == checked.verdict);
+            .is_some_and(|it| it.verdict == checked.answer.verdict);
         let finding = is_same.then(|| self.found.get(&identity(&checked.url)))?;
         finding.cloned()
     }

@@ -86,9 +86,9 @@ impl Junit {
         if is_file(source) {
             let _ = write!(text, " file=\"{}\"", xml(source));
         }
-        let seconds = checked.latency.unwrap_or_default().as_secs_f64();
+        let seconds = checked.answer.latency.unwrap_or_default().as_secs_f64();
         let _ = write!(text, " time=\"{seconds:.3}\"");
-        let cause = checked.verdict.cause().map(|cause| cause.name());
+        let cause = checked.answer.verdict.cause().map(|cause| cause.name());
         let cause = cause.as_deref().unwrap_or("redirected");
         let reason = xml(&judged.reason);
         match judged.part {

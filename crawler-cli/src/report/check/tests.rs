@@ -11,8 +11,9 @@ use jiff::Timestamp;
 use super::*;
 use crate::check::reason::reason;
 use crate::check::sources::{Problem, ProblemKind};
+use crate::check::verdict::Answer;
 use crate::check::{Cause, Class, Ending, HostTally, Reference, Said, Standing, Verdict};
-use crate::crawl::redirect::Redirect;
+use crate::plain::redirect::Redirect;
 
 /// A URL that was asked once, with no place that refers to it.
 fn checked(url: &str, verdict: Verdict) -> Checked {
@@ -22,24 +23,13 @@ fn checked(url: &str, verdict: Verdict) -> Checked {
         Class::Void => Standing::Untrusted,
         Class::Negative | Class::Network | Class::Soft => Standing::Fails,
     };
-    Checked {
-        url: url.to_owned(),
-        verdict,
-        detail: None,
-        status: None,
-        method: None,
-        state: None,
-        moved_to: None,
-        final_url: None,
-        redirects: Vec::new(),
+    let answer = Answer {
         attempts: 1,
-        latency: None,
-        address: None,
-        checked_at: None,
+        ..Answer::of(verdict)
+    };
+    Checked {
         standing,
-        reused: false,
-        before: None,
-        references: Vec::new(),
+        ..Checked::of(url.to_owned(), answer)
     }
 }
 
@@ -61,35 +51,35 @@ fn at(mut checked: Checked, references: &[Reference]) -> Checked {
 /// One URL of each kind, with what is hard to write: escapes, several places, names with blanks.
 fn samples() -> Vec<Checked> {
     let mut gone = checked("https://h.example/gone", Verdict::Failed(Cause::Status404));
-    gone.status = Some(404);
-    gone.method = Some("GET");
-    gone.latency = Some(Duration::from_micros(12_340));
-    gone.address = Some(IpAddr::from([192, 0, 2, 7]));
-    gone.checked_at = Some(Timestamp::from_millisecond(1_789_000_000_250).expect("a time"));
+    gone.answer.status = Some(404);
+    gone.answer.method = Some("GET");
+    gone.answer.latency = Some(Duration::from_micros(12_340));
+    gone.answer.address = Some(IpAddr::from([192, 0, 2, 7]));
+    gone.answer.checked_at = Some(Timestamp::from_millisecond(1_789_000_000_250).expect("a time"));
     let mut expired = checked("https://old.example/", Verdict::Failed(Cause::TlsExpired));
-    expired.detail = Some("certificate expired 3 days ago".to_owned());
-    expired.attempts = 4;
+    expired.answer.detail = Some("certificate expired 3 days ago".to_owned());
+    expired.answer.attempts = 4;
     let mut blocked = checked(
         "https://b.example/?a=1&b=2",
         Verdict::Failed(Cause::Blocked),
     );
-    blocked.status = Some(403);
+    blocked.answer.status = Some(403);
     let mut moved = checked("http://m.example/", Verdict::Ok);
-    moved.status = Some(200);
-    moved.redirects = vec![Redirect {
+    moved.answer.status = Some(200);
+    moved.answer.redirects = vec![Redirect {
         status: 301,
         url: "https://m.example/".to_owned(),
     }];
-    moved.moved_to = Some("https://m.example/".to_owned());
-    moved.final_url.clone_from(&moved.moved_to);
+    moved.answer.moved_to = Some("https://m.example/".to_owned());
+    moved.answer.final_url.clone_from(&moved.answer.moved_to);
     let mut known = checked("https://k.example/", Verdict::Failed(Cause::Status5xx(503)));
-    known.status = Some(503);
+    known.answer.status = Some(503);
     known.state = Some(crate::check::life::State::Unreachable);
     known.standing = Standing::FailsRecently(Some(Duration::from_secs(2 * 86_400)));
     let bad = "ht!tp://\u{1b}[31m\"<x>|\u{202e},=1+1";
     let mut invalid = checked(bad, Verdict::Failed(Cause::InvalidUrl));
-    invalid.attempts = 0;
-    invalid.detail = Some("not a valid URL: relative URL without a base".to_owned());
+    invalid.answer.attempts = 0;
+    invalid.answer.detail = Some("not a valid URL: relative URL without a base".to_owned());
     vec![
         at(
             gone,
@@ -119,10 +109,10 @@ fn summary(samples: &[Checked]) -> Summary {
     summary.failing = 3;
     summary.problems = 1;
     for checked in samples {
-        let class = checked.verdict.class() as usize;
+        let class = checked.answer.verdict.class() as usize;
         summary.classes[class] += 1;
         summary.references += checked.references.len() as u64;
-        if let Some(cause) = checked.verdict.cause() {
+        if let Some(cause) = checked.answer.verdict.cause() {
             *summary.causes.entry(cause).or_default() += 1;
         }
         let host = summary.hosts.entry("https://h.example".to_owned());
@@ -245,7 +235,7 @@ fn a_host_that_was_given_up_has_one_line_and_a_file_its_written_link() {
     for i in 0..3 {
         let url = format!("http://down.example:81/{i}");
         let mut down = checked(&url, Verdict::Failed(Cause::Refused));
-        down.detail = Some(match i {
+        down.answer.detail = Some(match i {
             0 => "connection refused".to_owned(),
             _ => "connection refused (the host was given up)".to_owned(),
         });
@@ -336,7 +326,7 @@ fn redirects_are_listed_unless_they_are_ignored() {
 #[test]
 fn lines_that_were_dropped_are_said() {
     let mut read = checked("https://h.example/", Verdict::Ok);
-    read.detail = Some("lenient: 1 line dropped".to_owned());
+    read.answer.detail = Some("lenient: 1 line dropped".to_owned());
     let judged = findings::Judged::new(&read, Redirects::Report);
     assert_eq!(judged.part, Some(findings::Part::Lenient));
     assert_eq!(judged.reason, "good, lenient: 1 line dropped");
@@ -344,10 +334,8 @@ fn lines_that_were_dropped_are_said() {
     json::write(&read, &mut line);
     let line = String::from_utf8(line).unwrap();
     assert!(line.contains(r#""lenient":"1 line dropped""#), "{line}");
-    let gone = Checked {
-        detail: read.detail.clone(),
-        ..checked("https://h.example/", Verdict::Failed(Cause::Status404))
-    };
+    let mut gone = checked("https://h.example/", Verdict::Failed(Cause::Status404));
+    gone.answer.detail = read.answer.detail;
     let judged = findings::Judged::new(&gone, Redirects::Report);
     assert_eq!(judged.reason, "404 Not Found: lenient: 1 line dropped");
 }
@@ -372,20 +360,23 @@ fn lists_for_persons_are_bounded() {
 
 /// Places that were found after a URL was reported, about which nothing but the verdict is known.
 fn later(first: &Checked, url: &str, line: u32) -> Checked {
+    let answer = &first.answer;
     let said = Said {
-        verdict: first.verdict,
-        status: first.status,
+        verdict: answer.verdict,
+        status: answer.status,
         standing: first.standing,
-        is_redirected: !first.redirects.is_empty(),
-        is_moved: first.moved_to.is_some(),
+        is_redirected: !answer.redirects.is_empty(),
+        is_moved: answer.moved_to.is_some(),
     };
-    let known = checked(url, first.verdict);
+    let answer = Answer {
+        status: answer.status,
+        ..Answer::of(answer.verdict)
+    };
     Checked {
-        status: first.status,
         standing: first.standing,
         before: Some(said),
-        attempts: 0,
-        ..at(known, &[place("later.md", line, 1, "")])
+        references: vec![place("later.md", line, 1, "")],
+        ..Checked::of(url.to_owned(), answer)
     }
 }
 
@@ -425,8 +416,8 @@ fn a_line_about_later_places_says_so() {
 fn words_say_why() {
     let words = |cause, status: Option<u16>, detail: Option<&str>| {
         let mut checked = checked("http://h/", Verdict::Failed(cause));
-        checked.status = status;
-        checked.detail = detail.map(str::to_owned);
+        checked.answer.status = status;
+        checked.answer.detail = detail.map(str::to_owned);
         reason(&checked).unwrap_or_default()
     };
     for (cause, status, detail, expected) in [
@@ -472,14 +463,14 @@ fn words_say_why() {
         assert_eq!(words(cause, status, detail), expected);
     }
     let mut far = samples().swap_remove(0);
-    far.final_url = Some("http://other/".to_owned());
+    far.answer.final_url = Some("http://other/".to_owned());
     assert_eq!(
         reason(&far).unwrap_or_default(),
         "404 Not Found (redirected to http://other/)"
     );
     let mut chain = samples().swap_remove(3);
-    chain.moved_to = None;
-    chain.redirects.push(Redirect {
+    chain.answer.moved_to = None;
+    chain.answer.redirects.push(Redirect {
         status: 302,
         url: "https://m.example/home".to_owned(),
     });

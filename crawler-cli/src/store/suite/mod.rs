@@ -21,8 +21,9 @@ use url::Url;
 
 use super::*;
 use crate::check::life::{Record as Life, State};
+use crate::check::verdict::Answer;
 use crate::check::{Cause, Class, Reference, Verdict};
-use crate::crawl::redirect::Redirect;
+use crate::plain::redirect::Redirect;
 
 pub(crate) use admin::*;
 pub(crate) use job_model::jobs_agree_with_the_model;

@@ -7,10 +7,11 @@ use jiff::Timestamp;
 
 use super::failure::Failure;
 use crate::check::life::{Record as Life, State};
+use crate::check::verdict::Answer;
 use crate::check::{Cause, Class, Verdict};
-use crate::crawl::redirect::Redirect;
+use crate::plain::redirect::Redirect;
 use crate::store::sql::{self, Row};
-use crate::store::{Answer, Demand, Episode};
+use crate::store::{Demand, Episode};
 
 pub(in crate::store) fn time(millis: i64) -> Result<Timestamp, Failure> {
     Timestamp::from_millisecond(millis).map_err(|_| Failure::Damaged(format!("time {millis}")))

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::codec;
 use super::failure::Failure;
+use crate::check::verdict::Answer;
 use crate::store::{
-    Answer, Change, Control, DueId, HostFacts, HostId, Judgement, Lane, Late, NewDeadLetter, UrlId,
+    Change, Control, DueId, HostFacts, HostId, Judgement, Lane, Late, NewDeadLetter, UrlId,
 };
 
 #[derive(Deserialize, Serialize)]
@@ -281,8 +282,8 @@ mod tests {
     use super::*;
     use crate::check::life::{Context, Profile};
     use crate::check::{Cause, Verdict};
-    use crate::crawl::redirect::Redirect;
     use crate::plain::random::Random;
+    use crate::plain::redirect::Redirect;
     use crate::store::Episode;
 
     fn at(seconds: i64) -> jiff::Timestamp {

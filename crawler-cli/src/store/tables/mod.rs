@@ -41,7 +41,8 @@ pub use rejects::RejectedFigures;
 ///
 /// use crawler_cli::check::{Reference, Verdict};
 /// use crawler_cli::store::Database;
-/// use crawler_cli::store::{Answer, Completed, Demand, EntryId, Link, LinkId, Selection, Store, Target};
+/// use crawler_cli::check::verdict::Answer;
+/// use crawler_cli::store::{Completed, Demand, EntryId, Link, LinkId, Selection, Store, Target};
 /// use jiff::Timestamp;
 /// use url::Url;
 ///

@@ -223,12 +223,11 @@ mod tests {
 
     use super::*;
     use crate::check::life::{Context, Profile};
+    use crate::check::verdict::Answer;
     use crate::check::{Cause, Verdict};
     use crate::plain::random::Random;
     use crate::store::sqlite::Sqlite;
-    use crate::store::{
-        Answer, Change, DueUrl, Judgement, Lane, Lanes, NewUrl, Origin, WatchStore as _,
-    };
+    use crate::store::{Change, DueUrl, Judgement, Lane, Lanes, NewUrl, Origin, WatchStore as _};
 
     const URLS: usize = 40;
 

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 
 use super::due::Lane;
 use crate::check::life::{Record as Life, State};
-use crate::store::{Answer, Event, Host, UrlId};
+use crate::check::verdict::Answer;
+use crate::store::{Event, Host, UrlId};
 
 /// A URL that is or was watched.
 #[derive(Clone, Debug)]

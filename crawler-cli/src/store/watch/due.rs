@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use crate::check::life::{Record as Life, State};
-use crate::store::{Answer, Change, Host, HostId, NewDeadLetter, UrlId};
+use crate::check::verdict::Answer;
+use crate::store::{Change, Host, HostId, NewDeadLetter, UrlId};
 
 /// Where a due row waits. Each lane of a host is read on its own, earliest first.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

@@ -13,9 +13,10 @@ use crate::check::guard::{BudgetRules, PruneBudget};
 use crate::check::life::time::{after, between};
 use crate::check::life::{Context, Record as Life, Rules, Transition};
 use crate::check::task::Outcome;
+use crate::check::verdict::Answer;
 use crate::check::verdict::{Cause, Verdict};
 use crate::plain::random::Random;
-use crate::store::{Answer, Change, DueUrl, HostId, Judgement, Lane, NewDeadLetter};
+use crate::store::{Change, DueUrl, HostId, Judgement, Lane, NewDeadLetter};
 use crate::watch::control::Pruned;
 use crate::watch::figures::Figures;
 
@@ -113,8 +114,8 @@ impl Judge {
         let DueUrl {
             id, url, mut life, ..
         } = due;
-        let (verdict, retry_after) = (outcome.verdict, outcome.retry_after);
-        let mut answer = Answer::from(outcome);
+        let (verdict, retry_after) = (outcome.answer.verdict, outcome.retry_after);
+        let mut answer = outcome.answer;
         answer.checked_at = answer.checked_at.map(|_| now);
         let rules = Arc::clone(&self.rules);
         let taken = (verdict, answer.status);

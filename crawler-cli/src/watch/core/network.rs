@@ -146,7 +146,7 @@ impl Network {
         has_answered: bool,
     ) -> Sight {
         let host = due.id.host;
-        let reach = Reach::of(outcome.verdict);
+        let reach = Reach::of(outcome.answer.verdict);
         let has_failed = reach == Some(Reach::Failed);
         let is_doubtful = is_doubtful(&outcome);
         if reach == Some(Reach::Answered) {
@@ -315,8 +315,8 @@ impl Network {
     pub(super) fn handle_canary(&mut self, outcome: &Outcome) {
         if let Some(round) = &mut self.round {
             round.canaries = round.canaries.saturating_sub(1);
-            let is_asked = outcome.attempts > 0;
-            let answered = is_asked && Reach::of(outcome.verdict) == Some(Reach::Answered);
+            let is_asked = outcome.answer.attempts > 0;
+            let answered = is_asked && Reach::of(outcome.answer.verdict) == Some(Reach::Answered);
             round.answered += usize::from(answered);
         }
     }
@@ -327,7 +327,7 @@ impl Network {
             && let Some(index) = round.urls.iter().position(|(_, left)| *left == url)
         {
             let (host, _) = round.urls.swap_remove(index);
-            let has_answered = outcome.attempts > 0 && !is_doubtful(outcome);
+            let has_answered = outcome.answer.attempts > 0 && !is_doubtful(outcome);
             round.answered += usize::from(has_answered);
             if !has_answered && self.failed_in_round.len() < MOST_HELD {
                 let is_first = self.failed_in_round.insert(host);
@@ -369,9 +369,9 @@ impl Network {
 
 /// Whether a network that fails can be the cause. A missing name is what a resolver without a network says, too.
 fn is_doubtful(outcome: &Outcome) -> bool {
-    match Reach::of(outcome.verdict) {
+    match Reach::of(outcome.answer.verdict) {
         Some(reach) => reach == Reach::Failed,
-        None => outcome.verdict.cause().is_some(),
+        None => outcome.answer.verdict.cause().is_some(),
     }
 }
 

@@ -70,9 +70,9 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 
     fn handle_outcome(&mut self, now: Timestamp, due: DueUrl, outcome: Outcome) {
         let host = due.id.host;
-        let verdict = outcome.verdict;
+        let verdict = outcome.answer.verdict;
         let has_failed = Reach::of(verdict) == Some(Reach::Failed);
-        let is_asked = outcome.attempts > 0;
+        let is_asked = outcome.answer.attempts > 0;
         self.network.note_round(due.id.url, &outcome);
         if verdict == Verdict::Failed(Cause::Throttled) {
             self.handle_throttled(now, host, &outcome);
@@ -109,7 +109,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         let Some(page) = self.book.get(host) else {
             return;
         };
-        let last = outcome.final_url.as_deref().map(Url::parse);
+        let last = outcome.answer.final_url.as_deref().map(Url::parse);
         let is_own = last.is_none_or(|url| url.is_ok_and(|url| same_host(&url, &page.root)));
         if !is_own {
             return;
@@ -117,14 +117,14 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         match outcome.retry_after {
             Some(wait) => self.park(now, host, wait.min(LONGEST_PARK)),
             // The host was given up, and says nothing.
-            None if outcome.attempts == 0 => self.park(now, host, PARK),
+            None if outcome.answer.attempts == 0 => self.park(now, host, PARK),
             None => {}
         }
     }
 
     /// A failure or a negative answer about a URL may need more than itself to count.
     pub(super) fn weigh(&mut self, now: Timestamp, due: DueUrl, outcome: Outcome) {
-        match outcome.verdict {
+        match outcome.answer.verdict {
             Verdict::Failed(Cause::Status404 | Cause::Status410) => {
                 self.weigh_negative(now, due, outcome);
             }
@@ -139,7 +139,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         };
         if Url::parse(&due.url).is_ok_and(|url| url == page.root) {
             // The URL is the control. A home page of 404 is no fault of the host.
-            page.note_control(now, outcome.status);
+            page.note_control(now, outcome.answer.status);
         }
         if page.control(now).is_some() || page.awaiting_control.len() >= MOST_AWAITING {
             return self.decide(now, due, outcome);
@@ -155,7 +155,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         let Some(page) = self.book.get_mut(host) else {
             return;
         };
-        page.note_control(now, outcome.status);
+        page.note_control(now, outcome.answer.status);
         for (due, outcome) in std::mem::take(&mut page.awaiting_control) {
             self.decide(now, due, outcome);
         }
@@ -175,16 +175,19 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     /// What an outcome makes of its URL.
     pub(super) fn decide(&mut self, now: Timestamp, due: DueUrl, mut outcome: Outcome) {
         let (id, before) = (due.id, due.life.state());
-        if outcome.verdict == Verdict::Failed(Cause::InvalidUrl) && !outcome.redirects.is_empty() {
+        if outcome.answer.verdict == Verdict::Failed(Cause::InvalidUrl)
+            && !outcome.answer.redirects.is_empty()
+        {
             // The URL is one. Where the server leads is the fault of the server, who may mend it.
-            outcome.verdict = Verdict::Failed(Cause::Protocol);
+            outcome.answer.verdict = Verdict::Failed(Cause::Protocol);
         }
-        let class = outcome.verdict.class();
+        let class = outcome.answer.verdict.class();
         let Some(page) = self.book.get_mut(id.host) else {
             // The page of a host is kept while its URLs are asked.
             return self.asking.release(id.url);
         };
-        let news = (self.failing).handle_verdict(now, (id.host, &page.root), outcome.verdict);
+        let news =
+            (self.failing).handle_verdict(now, (id.host, &page.root), outcome.answer.verdict);
         if let Some(news) = news {
             self.judge.tell_host(now, &page.root, &news);
         }
@@ -196,7 +199,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
                 step = flip.handle_verdict(now, before, class);
             }
             if flip.is_held() && matches!(class, Class::Negative | Class::Soft) {
-                outcome.verdict = Verdict::Void(outcome.verdict.cause());
+                outcome.answer.verdict = Verdict::Void(outcome.answer.verdict.cause());
             }
         }
         let own_stops = self.network.stops();

@@ -147,7 +147,7 @@ fn line(url: WatchedUrl, out: &mut Vec<u8>) {
         Some(answer) => {
             let checked = Checked {
                 state: Some(state),
-                ..answer.checked(text)
+                ..Checked::of(text, answer)
             };
             json::result(&checked, &mut fields);
         }

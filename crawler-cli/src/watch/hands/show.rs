@@ -8,8 +8,9 @@ use super::why::{Around, WhyNot, of_url};
 use super::words::{self, Columns, INDENT, Sheet, WIDTH, safe, stamp, stamp_from};
 use crate::check::guard::Guard;
 use crate::check::life::{Flag, PruneWait, Record, State};
+use crate::check::verdict::Answer;
 use crate::plain::text::{count, rough_span};
-use crate::store::{Answer, DeadLetter, Lane, UrlDetail};
+use crate::store::{DeadLetter, Lane, UrlDetail};
 
 /// The page about a URL. `letters` are its dead letters.
 pub(in crate::watch) fn text(

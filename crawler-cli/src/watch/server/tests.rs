@@ -12,12 +12,13 @@ use tempfile::TempDir;
 use super::*;
 use crate::check::guard::Hold;
 use crate::check::life::{Context, Profile, State};
+use crate::check::verdict::Answer;
 use crate::check::{Cause, Verdict};
 use crate::plain::random::Random;
 use crate::store::sqlite::Sqlite;
 use crate::store::{
-    Answer, Change, HostHold, HostId, Judgement, Lane, Lanes, NewUrl, Notice, Origin,
-    WatchStore as _, WriterSettings,
+    Change, HostHold, HostId, Judgement, Lane, Lanes, NewUrl, Notice, Origin, WatchStore as _,
+    WriterSettings,
 };
 use crate::watch::config::Loaded;
 use crate::watch::control::{CoreMessage, CoreStatus, GuardOn, HostWaits, core_channel};

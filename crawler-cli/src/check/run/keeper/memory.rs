@@ -18,9 +18,10 @@ use crate::check::record::{Checked, Reference, Said};
 use crate::check::run::feeder::{Fed, fed};
 use crate::check::run::judge::{Judge, met};
 use crate::check::sources::{Next, Problem, ProblemKind};
+use crate::check::verdict::Answer;
 use crate::crawl::origin::root_of;
 use crate::plain::random::fresh_seed;
-use crate::store::{Answer, Completed, Demand, EntryId, HostId, Link, Queued, Target, UrlId};
+use crate::store::{Completed, Demand, EntryId, HostId, Link, Queued, Target, UrlId};
 
 /// The URLs of a run.
 pub(in crate::check::run) struct Memory {
@@ -604,7 +605,7 @@ impl Batch {
     /// A place of a URL that was reported.
     fn add_late(&mut self, place: Place, said: Said) {
         if let Some(&at) = self.by_spelling.get(&place.spelling)
-            && self.checked[at].verdict == said.verdict
+            && self.checked[at].answer.verdict == said.verdict
         {
             return self.checked[at].references.push(place.reference);
         }

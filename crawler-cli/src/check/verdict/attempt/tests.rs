@@ -23,13 +23,13 @@ fn ask(answers: &[Evidence]) -> (Vec<Ask>, Step) {
 }
 
 fn status(status: u16) -> Evidence {
-    Evidence::Answer(Answer::of_status(status))
+    Evidence::Answer(ResponseFacts::of_status(status))
 }
 
 fn later(status: u16) -> Evidence {
-    Evidence::Answer(Answer {
+    Evidence::Answer(ResponseFacts {
         retry_after: true,
-        ..Answer::of_status(status)
+        ..ResponseFacts::of_status(status)
     })
 }
 
@@ -121,18 +121,18 @@ fn head_first_and_every_negative_confirmed_by_get() {
 #[test]
 fn accepted_statuses_are_good_and_challenges_are_blocked() {
     let accepted = |status| {
-        Evidence::Answer(Answer {
+        Evidence::Answer(ResponseFacts {
             is_accepted: true,
-            ..Answer::of_status(status)
+            ..ResponseFacts::of_status(status)
         })
     };
     for code in [403, 404, 429, 500, 999] {
         assert_eq!(ask(&[accepted(code)]), (vec![Hd], OK), "{code}");
     }
     let blocked = |status| {
-        Evidence::Answer(Answer {
+        Evidence::Answer(ResponseFacts {
             is_blocked: true,
-            ..Answer::of_status(status)
+            ..ResponseFacts::of_status(status)
         })
     };
     assert_eq!(ask(&[blocked(200)]), (vec![Hd], bad(Cause::Blocked)));
@@ -188,7 +188,7 @@ proptest! {
         for (code, [retry_after, is_blocked, is_accepted]) in answers {
             asks.push(attempt.begin_request(&facts));
             let evidence = match code {
-                Some(status) => Evidence::Answer(Answer {
+                Some(status) => Evidence::Answer(ResponseFacts {
                     status,
                     retry_after,
                     is_blocked,

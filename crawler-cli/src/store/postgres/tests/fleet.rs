@@ -7,13 +7,13 @@ use super::cluster::Cluster;
 use super::{at, open};
 use crate::check::guard::Stops;
 use crate::check::life::{Context, Profile};
+use crate::check::verdict::Answer;
 use crate::check::{Cause, Verdict};
 use crate::plain::random::Random;
 use crate::store::tables::Database;
 use crate::store::{
-    Answer, Change, DueUrl, FleetStore as _, Guarded, HostId, JobStore as _, Judgement, LEASE,
-    Lane, Lanes, NewJob, NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure,
-    WatchStore as _,
+    Change, DueUrl, FleetStore as _, Guarded, HostId, JobStore as _, Judgement, LEASE, Lane, Lanes,
+    NewJob, NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure, WatchStore as _,
 };
 
 /// A store with one URL on each of these hosts.

@@ -6,11 +6,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::check::life::Record as Life;
+use crate::check::verdict::Answer;
 use crate::check::{Cause, Verdict};
 use crate::plain::leb128::{Reader, Writer, unzigzag, zigzag};
+use crate::store::Lane;
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
-use crate::store::{Answer, Lane};
 
 /// What is known about a watched URL.
 #[derive(Clone, Debug, PartialEq)]
@@ -277,8 +278,8 @@ mod tests {
     use super::*;
     use crate::check::Cause;
     use crate::check::life::{Context, Profile, State};
-    use crate::crawl::redirect::Redirect;
     use crate::plain::random::Random;
+    use crate::plain::redirect::Redirect;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_760_000_000 + second).expect("in range")

@@ -8,12 +8,13 @@ use super::sets::is_gone;
 use super::tally::Tally;
 use crate::check::life::time::to_millis;
 use crate::check::life::{Record as Life, State};
+use crate::check::verdict::Answer;
 use crate::store::sql::{Connection, Statement, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::memory::Memory;
 use crate::store::tables::write::Events;
-use crate::store::{Answer, Change, DueId, Lane};
+use crate::store::{Change, DueId, Lane};
 
 /// A row of `url` that is or was watched.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use super::good;
 use super::world::World;
 use super::{HOUR, MINUTE, SECOND};
 use crate::check::verdict::{Cause, Verdict};
-use crate::crawl::redirect::Redirect;
+use crate::plain::redirect::Redirect;
 use crate::store::{DeadLetterFilter, DueUrl, Lane, StoreHandle as _};
 use crate::watch::core::flow::invalid;
 
@@ -52,7 +52,7 @@ fn what_is_no_url_is_looked_at_again_whatever_becomes_of_its_letter() {
 fn where_a_server_leads_is_no_fault_of_the_url() {
     let (mut world, due) = asked();
     let (now, mut outcome) = (world.now(), invalid(&due));
-    outcome.redirects.push(Redirect {
+    outcome.answer.redirects.push(Redirect {
         status: 302,
         url: "http://a..test/".into(),
     });

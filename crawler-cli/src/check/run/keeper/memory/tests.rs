@@ -74,7 +74,7 @@ fn lines(memory: &mut Memory) -> Vec<Line> {
         let places = checked.references.iter().filter_map(|place| place.line);
         (
             checked.url,
-            checked.verdict,
+            checked.answer.verdict,
             places.collect(),
             checked.before.is_some(),
         )

@@ -5,33 +5,34 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::check::{Checked, Standing, Verdict};
-use crate::crawl::redirect::Redirect;
+use super::Verdict;
+use crate::plain::redirect::Redirect;
 
 /// What was answered when a URL was asked, and the verdict.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answer {
     /// The verdict.
     pub verdict: Verdict,
-    /// More about the cause, in words.
+    /// More about the cause, in words: `certificate expired 3 days ago`. It ends with `lenient: 1 line dropped` if an
+    /// answer had header lines that were wrong and harmless, also of a good URL.
     pub detail: Option<String>,
     /// The status of the last answer.
     pub status: Option<u16>,
-    /// The method of the last request.
+    /// The method of the last request: `HEAD` or `GET`. `None` if there was no request.
     pub method: Option<&'static str>,
-    /// Where the URL has moved to for good.
+    /// Where the URL has moved to, if all redirects were permanent (301, 308) and the last answer is good.
     pub moved_to: Option<String>,
     /// The URL of the last answer, if there were redirects.
     pub final_url: Option<String>,
     /// The redirects that were followed, in order.
     pub redirects: Vec<Redirect>,
-    /// How often the URL was asked.
+    /// How often the URL was asked; confirming requests of one attempt count once. 0 if it was not asked.
     pub attempts: u32,
     /// The time from the last request to its answer; kept to the microsecond.
     pub latency: Option<Duration>,
-    /// The address that answered.
+    /// The address that answered; that of the proxy if there is one.
     pub address: Option<IpAddr>,
-    /// When the last answer arrived.
+    /// When the last answer or failure came. `None` if the URL was not asked.
     pub checked_at: Option<Timestamp>,
 }
 
@@ -50,29 +51,6 @@ impl Answer {
             latency: None,
             address: None,
             checked_at: None,
-        }
-    }
-
-    /// A check's record of the URL that was answered so, without a state and without places.
-    pub(crate) fn checked(self, url: String) -> Checked {
-        Checked {
-            url,
-            verdict: self.verdict,
-            detail: self.detail,
-            status: self.status,
-            method: self.method,
-            state: None,
-            moved_to: self.moved_to,
-            final_url: self.final_url,
-            redirects: self.redirects,
-            attempts: self.attempts,
-            latency: self.latency,
-            address: self.address,
-            checked_at: self.checked_at,
-            standing: Standing::Passes,
-            reused: false,
-            before: None,
-            references: Vec::new(),
         }
     }
 }
