@@ -11,7 +11,6 @@ use super::names::Name;
 use super::store::is_own_coding;
 use super::*;
 use crate::crawl::failure::FailureScope;
-use crate::crawl::policy::RetryPolicy;
 use crate::crawl::retry::Failed;
 use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
@@ -386,25 +385,9 @@ fn a_part_that_is_longer_than_its_range_is_no_part() {
     assert_eq!(world.files(), []);
 }
 
+/// Each attempt brings something: there are more of them than the policy has.
 #[test]
-fn attempts_are_counted_and_progress_counts_for_more() {
-    let mut world = World::new();
-    world.want("x");
-    let mut pauses = Vec::new();
-    while let Some((id, _)) = world.poll() {
-        world.fail(id, FailureScope::Request);
-        if let Some(due) = world.crawl.file_timeout(None) {
-            pauses.push((due - world.now).as_millis());
-            world.now = due;
-        }
-    }
-    assert_eq!(
-        pauses,
-        [500, 1000, 2000, 2000, 2000, 2000, 2000, 2000, 2000]
-    );
-    assert_eq!(world.told(), ["x: lost"]);
-    assert!(!world.crawl.has_files());
-
+fn progress_counts_for_more_than_attempts() {
     let mut world = World::new();
     world.want("x");
     for at in 0..10 {
@@ -427,76 +410,6 @@ fn attempts_are_counted_and_progress_counts_for_more() {
         world.now += Duration::from_secs(1);
     }
     assert_eq!(world.told(), ["x 10485760 Resumed(9437184)"]);
-}
-
-#[test]
-fn a_host_that_asks_for_a_pause_gets_it() {
-    let mut world = World::new();
-    world.want("x");
-    let id = world.expect("GET http://h/pub/x");
-    let later = Reply {
-        status: 429,
-        retry_after: Some(b"7"),
-        ..Reply::default()
-    };
-    assert_eq!(world.head(id, &later), Body::Unwanted);
-    let until = world.now + Duration::from_secs(7);
-    assert_eq!(world.crawl.politeness().held_until(world.now), Some(until));
-    // Other files go first: whether they are answered shows if the host or this file is at fault.
-    let due = until + RetryPolicy::default().first_pause;
-    assert_eq!(world.crawl.file_timeout(None), Some(due));
-    let held = due + Duration::from_secs(1);
-    assert_eq!(world.crawl.file_timeout(Some(held)), Some(held));
-    world.now = due;
-    world.expect("GET http://h/pub/x");
-}
-
-#[test]
-fn a_name_that_is_none_ends_all_files_of_a_host_that_never_replied() {
-    let mut world = World::new();
-    world.want("x");
-    world.want("y");
-    let (id, _) = world.poll().expect("a request");
-    world.fail(id, FailureScope::HostFinal);
-    assert_eq!(world.told(), ["x: lost", "y: lost"]);
-}
-
-/// The trap: one file that is always answered with 503 delays all others until the patience ends.
-#[test]
-fn one_file_without_time_is_at_fault_when_others_come() {
-    let mut world = World::new();
-    world.want("dead");
-    for n in 0..40 {
-        world.want(&format!("f{n}"));
-    }
-    let busy = Reply {
-        status: 503,
-        ..Reply::default()
-    };
-    let began = world.now;
-    let mut asked = 0;
-    while world.crawl.has_files() {
-        if let Some(until) = world.crawl.politeness().held_until(world.now) {
-            world.now = until;
-        }
-        match world.poll() {
-            Some((id, request)) if request.ends_with("/dead") => {
-                asked += 1;
-                world.head(id, &busy);
-            }
-            Some((id, _)) => {
-                world.head(id, &ok(Some(0)));
-                world.end(id);
-                world.now += Duration::from_millis(500);
-            }
-            None => world.now = world.crawl.file_timeout(None).expect("a time"),
-        }
-    }
-    assert_eq!(asked, 15);
-    assert!(world.now < began + Duration::from_secs(60));
-    let told = world.told();
-    assert_eq!(told.len(), 41);
-    assert!(told.contains(&"dead: the server answered 503".to_owned()));
 }
 
 #[test]
