@@ -272,7 +272,7 @@ impl Memory {
                         };
                         let said = batch.add_new(&self.judge, answer, place);
                         let known = Known::Said(said, Demand::default());
-                        self.urls.insert(hash, known);
+                        self.urls.add(hash, known);
                     }
                 }
             }
@@ -370,14 +370,17 @@ impl Memory {
             }
             return;
         }
-        let (hash, host) = (entry.hash, entry.host);
+        let (hash, host, is_new) = (entry.hash, entry.host, entry.before.is_none());
         let Some(at) = self.waiting.insert(entry) else {
             return;
         };
         if let Some(place) = place {
             self.waiting.add_place(at, place);
         }
-        self.urls.insert(hash, Known::Waiting(at));
+        match is_new {
+            true => self.urls.add(hash, Known::Waiting(at)),
+            false => self.urls.insert(hash, Known::Waiting(at)),
+        }
         self.hosts.push(host, at);
         batch.note_queued(host);
     }

@@ -64,17 +64,25 @@ impl Urls {
         Some(self.read(slot.value.map(u16::from_ne_bytes)))
     }
 
-    /// Notes what is known about a URL.
+    /// Notes what is known about a URL by now.
     pub(super) fn insert(&mut self, hash: u128, known: Known) {
         let value = self.write(known).map(u16::to_ne_bytes);
         let bucket = self.bucket(hash);
-        let bucket = &mut self.buckets[bucket];
-        let hash = hash.to_ne_bytes();
-        if let Some(slot) = bucket.iter_mut().find(|slot| slot.hash == hash) {
-            slot.value = value;
-            return;
+        let key = hash.to_ne_bytes();
+        // A URL that was asked is one of the last.
+        let mut slots = self.buckets[bucket].iter_mut().rev();
+        match slots.find(|slot| slot.hash == key) {
+            Some(slot) => slot.value = value,
+            None => self.add(hash, known),
         }
-        push(bucket, Slot { hash, value });
+    }
+
+    /// Notes what is known about a URL that is new.
+    pub(super) fn add(&mut self, hash: u128, known: Known) {
+        let value = self.write(known).map(u16::to_ne_bytes);
+        let bucket = self.bucket(hash);
+        let hash = hash.to_ne_bytes();
+        push(&mut self.buckets[bucket], Slot { hash, value });
         self.len += 1;
         if self.len > self.buckets.len() * BUCKET {
             self.split();
