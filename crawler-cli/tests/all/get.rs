@@ -1,5 +1,5 @@
 //! `crawler-cli get` as a program: its requests, its output and its exit status, with a server that follows a script of
-//! exact bytes.
+//! exact bytes. What curl does in the same way is in `tests/tests/all/curl.rs`, beside curl.
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -46,28 +46,6 @@ fn requests_on_the_wire() {
             &["GET /a/../%2e%2e/%C3%A4 HTTP/1.1", "Host: H", "", ""],
         ),
         (
-            &[
-                "-A",
-                "me",
-                "-X",
-                "DELETE",
-                "-H",
-                "accept: x",
-                "-H",
-                "x-CASE: 1:2",
-            ],
-            "/",
-            &[
-                "DELETE / HTTP/1.1",
-                "Host: H",
-                "User-Agent: me",
-                "accept: x",
-                "x-CASE: 1:2",
-                "",
-                "",
-            ],
-        ),
-        (
             &["-A", "", "-H", "Host: other", "-H", &headers],
             "/",
             &[
@@ -76,18 +54,6 @@ fn requests_on_the_wire() {
                 "Accept: */*",
                 "X-One: 1",
                 "X-Two: ",
-                "",
-                "",
-            ],
-        ),
-        (
-            &["-A", "", "-u", "user:pass"],
-            "/",
-            &[
-                "GET / HTTP/1.1",
-                "Host: H",
-                "Authorization: Basic dXNlcjpwYXNz",
-                "Accept: */*",
                 "",
                 "",
             ],
@@ -156,36 +122,6 @@ fn head_prints_the_head_and_waits_for_no_body() {
     }
 }
 
-#[test]
-fn every_group_has_its_own_request() {
-    let server = Server::start([vec![Take, Send(OK.into()), Take, Send(OK.into())]]);
-    let (one, two) = (server.url("/1"), server.url("/2"));
-    let args = [
-        "-d",
-        "@-",
-        "-w",
-        "%{http_code} ",
-        "-m",
-        "20",
-        &one,
-        "--next",
-        "-m",
-        "30",
-        "-i",
-        "-w",
-        "%{http_code} %{num_connects}",
-        &two,
-    ];
-    let done = run_with_stdin(&args, &[], b"data");
-    assert_eq!(
-        (done.code(), done.stdout()),
-        (0, format!("hello200 {OK}200 0"))
-    );
-    let requests = server.requests();
-    assert!(requests[0].starts_with("POST /1 ") && requests[0].ends_with("\r\n\r\ndata"));
-    assert!(requests[1].starts_with("GET /2 ") && requests[1].ends_with("\r\n\r\n"));
-}
-
 // ---------------------------------------------------------------------------------------------- output
 
 #[test]
@@ -216,19 +152,6 @@ fn received_bytes_are_printed_while_the_server_pauses() {
     stdout.read_exact(&mut piece).unwrap();
     assert_eq!(&piece, b"two");
     assert_eq!(child.wait().unwrap().code(), Some(0));
-}
-
-#[test]
-fn include_prints_interim_heads_head_and_trailers_as_received() {
-    let interim = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
-    let head = "HTTP/1.1 200 Fine\r\nTransfer-Encoding: chunked\r\nx-B:  1 \r\n\r\n";
-    let reply = format!("{interim}{head}2\r\nhi\r\n0\r\nT: x\r\n\r\n");
-    let server = Server::start([vec![Take, Send(reply.into())]]);
-    let done = run(&["-i"], &[&server.url("/")]);
-    assert_eq!(
-        (done.code(), done.stdout()),
-        (0, format!("{interim}{head}hiT: x\r\n"))
-    );
 }
 
 #[test]
@@ -386,37 +309,6 @@ fn lenient_drops_lines_that_are_harmless() {
 }
 
 #[test]
-fn connections_that_are_refused() {
-    // The socket is bound but does not listen: no other program can take the port.
-    let socket = bound_socket();
-    let address = local_address(&socket);
-    let url = format!("http://user:secret@{address}/");
-    let format = "%{exitcode} %{http_code} %{num_connects} %{errormsg}";
-    let done = run(&["-w", format], &[&url]);
-    assert_eq!(done.code(), 7);
-    let connecting = format!("connecting to {address}: ");
-    assert_one_line(
-        &done.stderr(),
-        7,
-        &format!("http://{address}/"),
-        &connecting,
-    );
-    assert!(
-        done.stdout().starts_with(&format!("7 000 0 {connecting}")),
-        "{}",
-        done.stdout()
-    );
-
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("no-such-socket");
-    let done = run(
-        &["--unix-socket", path.to_str().unwrap()],
-        &["http://name/"],
-    );
-    assert_eq!(done.code(), 7, "{}", done.stderr());
-}
-
-#[test]
 fn a_connection_that_is_never_answered_times_out() {
     let socket = bound_socket();
     socket.listen(0).unwrap();
@@ -477,31 +369,6 @@ fn silent_hides_errors_and_show_error_shows_them() {
 }
 
 #[test]
-fn fail_keeps_the_body_of_an_error_page_to_itself() {
-    let page = "HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nsorry";
-    let head = &page[..page.len() - 5];
-    let cases: &[(&[&str], i32, &str)] = &[
-        (&[], 0, "sorry"),
-        (&["-f"], 22, ""),
-        (&["-fi"], 22, head),
-        (&["-i"], 0, page),
-    ];
-    for (args, code, stdout) in cases {
-        let server = Server::start([vec![Take, Send(page.into())]]);
-        let done = run(args, &[&server.url("/")]);
-        assert_eq!(
-            (done.code(), done.stdout()),
-            (*code, (*stdout).into()),
-            "{args:?}"
-        );
-        let expected = if *code == 0 { "" } else { "404" };
-        assert_one_line(&done.stderr(), *code, &server.url("/"), expected);
-    }
-    let server = Server::start([vec![Take, Send(OK.into())]]);
-    assert_eq!(run(&["-f"], &[&server.url("/")]).stdout(), "hello");
-}
-
-#[test]
 fn max_filesize_holds_for_every_framing() {
     let close = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello";
     let chunked = format!("{CHUNKED}2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n");
@@ -527,32 +394,6 @@ fn max_filesize_holds_for_every_framing() {
 }
 
 // ---------------------------------------------------------------------------------------------- several URLs
-
-#[test]
-fn urls_of_one_host_share_a_connection() {
-    let script = || {
-        vec![
-            Take,
-            Send(OK.into()),
-            Take,
-            Send(OK.into()),
-            Take,
-            Send(EMPTY.into()),
-        ]
-    };
-    let (one, two) = (Server::start([script()]), Server::start([script()]));
-    let urls = [
-        one.url("/1"),
-        two.url("/2"),
-        one.url("/3"),
-        two.url("/4"),
-        one.url("/5"),
-    ];
-    let format = " %{num_connects}\n";
-    let done = run(&["-w", format], &urls.each_ref().map(String::as_str));
-    assert_eq!(done.stdout(), "hello 1\nhello 1\nhello 0\nhello 0\n 0\n");
-    assert_eq!((done.code(), done.stderr()), (0, "".into()));
-}
 
 #[test]
 fn switched_protocols_end_a_transfer_at_the_head() {
@@ -597,71 +438,6 @@ fn rate_spaces_out_the_starts() {
 
 // ---------------------------------------------------------------------------------------------- ways to a response
 
-#[test]
-fn a_redirect_is_followed_and_shown_and_credentials_stay_behind() {
-    let end = Server::start([vec![Take, Send(OK.into())]]);
-    let on = format!(
-        "HTTP/1.1 302 Found\r\nLocation: {}\r\nContent-Length: 5\r\n\r\nmoved",
-        end.url("/b#c")
-    );
-    let start = Server::start([vec![
-        Take,
-        Send("HTTP/1.1 301 Moved\r\nLocation: /a\r\nContent-Length: 0\r\n\r\n".into()),
-        Take,
-        Send(on.into()),
-    ]]);
-    let format = "|%{http_code} %{num_redirects} %{num_connects} %{url_effective}";
-    let args = [
-        "-L", "-i", "-u", "u:p", "-b", "x=y", "-d", "data", "-w", format,
-    ];
-    let done = run(&args, &[&start.url("/")]);
-    assert_eq!((done.code(), done.stderr()), (0, String::new()));
-    let stdout = done.stdout();
-    assert!(!stdout.contains("moved"), "{stdout}");
-    assert_eq!(stdout.matches("HTTP/1.1 ").count(), 3, "{stdout}");
-    let told = format!("hello|200 2 2 {}", end.url("/b#c"));
-    assert!(stdout.ends_with(&told), "{stdout}");
-    let asked = start.requests();
-    assert!(
-        asked[0].starts_with("POST / ") && asked[1].starts_with("GET /a "),
-        "{asked:?}"
-    );
-    assert!(
-        asked
-            .iter()
-            .all(|r| r.contains("Authorization: ") && r.contains("Cookie: x=y"))
-    );
-    let last = &end.requests()[0];
-    assert!(
-        !last.contains("Authorization") && !last.contains("Cookie"),
-        "{last}"
-    );
-}
-
-#[test]
-fn redirects_have_a_limit() {
-    let around = "HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n";
-    let server = Server::start([vec![Take, Send(around.into()), Take, Send(around.into())]]);
-    let done = run(&["-L", "--max-redirs", "1"], &[&server.url("/")]);
-    assert_one_line(
-        &done.stderr(),
-        47,
-        &server.url("/"),
-        "more than 1 redirects",
-    );
-    assert_eq!(done.code(), 47);
-}
-
-#[test]
-fn temporary_failures_are_retried() {
-    let busy = "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 4\r\n\r\nbusy";
-    let server = Server::start([vec![Take, Send(busy.into())], vec![Take, Send(OK.into())]]);
-    let done = run(&["-f", "--retry", "2"], &[&server.url("/")]);
-    assert_eq!((done.code(), done.stdout()), (0, "hello".into()));
-    assert!(done.stderr().starts_with("Warning: "), "{}", done.stderr());
-    assert_eq!(server.requests().len(), 2);
-}
-
 /// What is read while it is sent is not kept.
 #[test]
 fn a_large_file_cannot_be_sent_twice() {
@@ -693,66 +469,6 @@ fn a_large_file_cannot_be_sent_twice() {
         );
         assert!(server.requests()[0].contains("Expect: 100-continue"));
     }
-    let kept = dir.path().join("kept");
-    std::fs::write(&kept, "12345").unwrap();
-    let server = Server::start([vec![Take, Send(moved.into()), Take, Send(OK.into())]]);
-    let done = run(&["-L", "-T", kept.to_str().unwrap()], &[&server.url("/x")]);
-    assert_eq!((done.code(), done.stdout()), (0, "hello".into()));
-    assert!(server.requests()[1].ends_with("\r\n\r\n12345"));
-}
-
-#[test]
-fn a_file_is_put_under_its_name() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("a b");
-    std::fs::write(&file, "12345").unwrap();
-    let server = Server::start([vec![Take, Send(OK.into())]]);
-    let done = run(
-        &["-T", file.to_str().unwrap(), "-H", "Expect:"],
-        &[&server.url("/dir/")],
-    );
-    assert_eq!(done.code(), 0, "{}", done.stderr());
-    let request = &server.requests()[0];
-    assert!(
-        request.starts_with("PUT /dir/a%20b HTTP/1.1\r\n"),
-        "{request}"
-    );
-    assert!(
-        request.ends_with("Content-Length: 5\r\n\r\n12345"),
-        "{request}"
-    );
-}
-
-#[test]
-fn names_and_hosts_lead_where_the_options_say() {
-    let server = Server::start((0..3).map(|_| vec![Take, Send(OK.into())]));
-    let (ip, port) = server.authority.split_once(':').unwrap();
-    let resolve = format!("some.example:{port}:{ip}");
-    let ways: [&[&str]; 3] = [
-        &["--resolve", &resolve],
-        &["-x", &server.authority, "--noproxy", "other.example"],
-        &[
-            "-4",
-            "--resolve",
-            &format!("some.example:{port}:[::1],{ip}"),
-        ],
-    ];
-    for way in ways {
-        let done = run(way, &[&format!("http://some.example:{port}/x")]);
-        assert_eq!(
-            (done.code(), done.stdout()),
-            (0, "hello".into()),
-            "{way:?}: {}",
-            done.stderr()
-        );
-    }
-    let requests = server.requests();
-    assert!(
-        requests
-            .iter()
-            .all(|r| r.contains(&format!("Host: some.example:{port}\r\n")))
-    );
-    assert!(requests[1].starts_with(&format!("GET http://some.example:{port}/x HTTP/1.1\r\n")));
 }
 
 #[test]

@@ -67,11 +67,11 @@ fn scenarios(certificates: &Certificates) -> Vec<Scenario> {
         asks("request/method", "--request DELETE http://{A}/"),
         asks("request/data", "-d a=b -d @data http://{A}/"),
         asks("request/binary", "--data-binary @data -X PUT http://{A}/"),
-        asks("request/upload", "-H Expect: -T five http://{A}/dir/"),
+        asks("request/upload", "-H Expect: -T 'a b' http://{A}/dir/"),
         asks("request/upload-missing", "-T none http://{A}/"),
         asks(
             "request/resolve",
-            "--resolve s.example:{Ap}:127.0.0.1 http://s.example:{Ap}/x",
+            "-4 --resolve s.example:{Ap}:[::1],127.0.0.1 http://s.example:{Ap}/x",
         ),
         with(
             "request/head",
@@ -86,8 +86,20 @@ fn scenarios(certificates: &Certificates) -> Vec<Scenario> {
         ),
         with("answer/chunked", "-i http://{A}/", vec![begins(chunked)]),
         with(
+            "answer/interim",
+            "-i http://{A}/",
+            vec![Answer(
+                [head("103 Early Hints", "Link: x\r\n"), ok()].concat(),
+            )],
+        ),
+        with(
+            "answer/error",
+            "-i http://{A}/",
+            vec![Answer(reply("404 No", "", "none"))],
+        ),
+        with(
             "answer/404",
-            "-f -w %{http_code} http://{A}/",
+            "-f -i -w %{http_code} http://{A}/",
             vec![Answer(reply("404 No", "", "none"))],
         ),
         with(
@@ -230,7 +242,7 @@ impl Scenario {
         let ports = [&first, &second].map(|server| server.address().port().to_string());
         let directory = tempfile::tempdir().expect("a directory");
         certificates.write_to(directory.path());
-        for (name, content) in [("five", "12345"), ("data", "a\r\nb\nc")] {
+        for (name, content) in [("five", "12345"), ("a b", "12345"), ("data", "a\r\nb\nc")] {
             fs::write(directory.path().join(name), content).expect("a file");
         }
         let given = names(directory.path());
