@@ -1,21 +1,20 @@
-//! The client of any URL: which host a URL names, its user information, codings and cookies along redirects. Caps, queues
-//! and the settings of single calls are in `engine/tests/sim` and `engine/tests/all/scenarios/hosts.rs`.
+//! The client of any URL: its user information, codings and cookies along redirects. Which host a URL names is in
+//! `engine/src/proto/url.rs`; caps, queues and the settings of single calls are in `engine/tests/sim` and
+//! `engine/tests/all/scenarios/hosts.rs`.
 
 use std::io::Write;
-use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use courser::{
-    Call, Client, Codings, Completion, Config, ConnectTo, CookieJar, ErrorKind, Phase, Redirects,
-    Request, Response, RetryOn, RetryRule, Sent, Statuses, TimeLimit,
+    Call, Client, Codings, Completion, CookieJar, ErrorKind, Phase, Redirects, Request, Response,
+    RetryOn, RetryRule, Sent, Statuses, TimeLimit,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tests::clients::{any_client, any_config, assert_none_left, look_away, run_any};
-use tests::script::{PATIENCE, Script, Server, connection};
-use tests::tls::Authority;
+use tests::script::{PATIENCE, Server, connection};
 
-use super::{OK, response};
+use super::OK;
 
 fn url(server: &Server, path: &str) -> String {
     format!("http://{}{path}", server.address())
@@ -35,115 +34,22 @@ fn run_one(client: &mut Client, call: Call) -> Completion {
     run_any(client, [call]).remove(0)
 }
 
-fn capped(total: usize, per_host: usize) -> Config {
-    let mut config = any_config();
-    config.max_connections = NonZeroUsize::new(total).unwrap();
-    config.host.max_connections = NonZeroUsize::new(per_host).unwrap();
-    config
-}
+// ---- user information
 
-// ---- which host
-
+/// Which value it becomes is in `engine/src/proto/auth.rs`.
 #[test]
-fn one_host_however_it_is_written() {
-    let server = Server::every(connection().always(OK));
-    let mut config = any_config();
-    config.connect_to = vec![ConnectTo {
-        host: String::new(),
-        port: Some(80),
-        to_host: "127.0.0.1".into(),
-        to_port: Some(server.address().port()),
-    }];
-    let mut client = any_client(config);
-    for url in [
-        "http://h.test",
-        "http://h.test/",
-        "http://h.test:80/",
-        "http://h.test:/",
-        "HTTP://H.TEST:80?q",
-        "http://user:pass@h.test/#fragment",
-        "http://other@h.test:080/",
-    ] {
-        get(&mut client, url);
-    }
-    assert_eq!(server.accepted(), 1);
-    let requests = server.requests();
-    let hosts: Vec<_> = requests.iter().flat_map(|r| r.header("host")).collect();
-    assert!(
-        hosts.iter().all(|host| host.eq_ignore_ascii_case("h.test")),
-        "{hosts:?}"
-    );
-    let targets: Vec<_> = requests.iter().map(|r| r.target()).collect();
-    assert_eq!(targets, ["/", "/", "/", "/", "/?q", "/", "/"]);
-    // Another name has another connection, whatever it leads to.
-    get(&mut client, "http://g.test/");
-    assert_eq!(server.accepted(), 2);
-    assert_none_left(client, [&server]);
-}
-
-#[test]
-fn targets_arrive_as_they_were_written() {
-    let server = Server::every(connection().always(OK));
-    let mut client = any_client(any_config());
-    let targets = [
-        "/",
-        "/encoded/Y%2BY%2FY%3D/stuff",
-        "/a/../b/./c//d",
-        "/a%2e%2e/b?x=%20&y=/../&z=?",
-        "/*;p=1,2!$'()~-_.:@",
-    ];
-    for target in targets {
-        get(&mut client, &url(&server, target));
-    }
-    let seen: Vec<_> = server
-        .requests()
-        .iter()
-        .map(|request| request.target())
-        .collect();
-    assert_eq!(seen, targets);
-    get(&mut client, &url(&server, "?only=query"));
-    assert_eq!(server.requests().last().unwrap().target(), "/?only=query");
-    assert_none_left(client, [&server]);
-}
-
-#[test]
-fn user_information_becomes_basic_authentication() {
+fn user_information_is_that_of_each_url() {
     let server = Server::every(connection().always(OK));
     let at = server.address();
     let mut client = any_client(any_config());
-    for (user, expected) in [
-        ("user:pass@", Some("Basic dXNlcjpwYXNz")),
-        ("foo:@", Some("Basic Zm9vOg==")),
-        ("user@", Some("Basic dXNlcjo=")),
-        ("a%40b:p%3Aq@", Some("Basic YUBiOnA6cQ==")),
-        ("", None),
-    ] {
-        get(&mut client, &format!("http://{user}{at}/"));
+    let mut request = Request::get("/");
+    for (user, expected) in [("a%40b:p%3Aq@", Some("Basic YUBiOnA6cQ==")), ("", None)] {
+        request.set_target(&format!("http://{user}{at}/"));
+        client.call(&mut request, &mut Response::new()).unwrap();
         let seen = server.requests().pop().unwrap();
-        assert_eq!(
-            seen.header("authorization"),
-            Vec::from_iter(expected),
-            "{user}"
-        );
-        assert_eq!(
-            (seen.header("host"), seen.target()),
-            (vec![at.to_string()], "/".into())
-        );
+        assert_eq!(seen.header("authorization"), Vec::from_iter(expected));
+        assert_eq!(seen.header("host"), [at.to_string()]);
     }
-    // The same buffers for another user, and for none.
-    let mut request = Request::get(format!("http://one@{at}/"));
-    client.call(&mut request, &mut Response::new()).unwrap();
-    request.set_target(&format!("http://{at}/"));
-    client.call(&mut request, &mut Response::new()).unwrap();
-    assert!(
-        server
-            .requests()
-            .pop()
-            .unwrap()
-            .header("authorization")
-            .is_empty()
-    );
-    assert_eq!(server.accepted(), 1);
 }
 
 // ---- one call's own rules
@@ -367,62 +273,4 @@ fn t01_a_deadline_in_the_past_causes_no_lookup_and_no_traffic() {
     assert_eq!((server.accepted(), client.counters().opened), (0, 0));
     assert_eq!(client.dns_counters().asked, 0);
     assert_none_left(client, []);
-}
-
-/// Ten servers, every other one over TLS, with GETs and POSTs to all of them at the same time.
-#[test]
-fn p11_p12_calls_to_plain_and_secure_hosts_never_cross() {
-    const CALLS: u64 = 300;
-    let authority = Authority::new("authority");
-    let acceptor = authority.leaf(&["127.0.0.1"]).acceptor();
-    let servers: Vec<Server> = (0..10u8)
-        .map(|n| {
-            // Each answers with its own number.
-            let numbered = |script: Script| {
-                (0..CALLS).fold(script, |script, _| {
-                    script.request().send(response(format!("server {n}")))
-                })
-            };
-            match n % 2 {
-                0 => Server::every(numbered(connection())),
-                _ => Server::every(numbered(connection().tls(&acceptor))),
-            }
-        })
-        .collect();
-    let mut config = capped(12, 3);
-    config.host.tls = authority.trusted();
-    let mut client = any_client(config);
-    for tag in 0..CALLS {
-        let n = tag as usize % 10;
-        let scheme = if n.is_multiple_of(2) { "http" } else { "https" };
-        let target = format!("{scheme}://{}/{tag}", servers[n].address());
-        let request = match tag % 3 {
-            0 => Request::post(target, format!("body {tag}")),
-            _ => Request::get(target),
-        };
-        client.submit(Call::new(request, Response::new()).tag(tag));
-    }
-    for _ in 0..CALLS {
-        let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
-        done.outcome.unwrap();
-        let expected = format!("server {}", done.tag % 10);
-        assert_eq!(done.response.body(), expected.as_bytes());
-        assert!(client.counters().open <= 12);
-    }
-    for (n, server) in servers.iter().enumerate() {
-        let mut seen: Vec<u64> = Vec::new();
-        for request in server.requests() {
-            let tag = request.target().trim_start_matches('/').parse().unwrap();
-            seen.push(tag);
-            let (method, body) = match tag % 3 {
-                0 => ("POST", format!("body {tag}")),
-                _ => ("GET", String::new()),
-            };
-            assert!(request.line().starts_with(method), "{request:?}");
-            assert_eq!(request.body(), body.as_bytes());
-        }
-        seen.sort_unstable();
-        assert!(seen.into_iter().eq((n as u64..CALLS).step_by(10)));
-    }
-    assert_none_left(client, &servers);
 }

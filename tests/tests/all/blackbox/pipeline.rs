@@ -1,5 +1,5 @@
-//! Pipelining over real sockets: what is sent together, what is refused, and what happens to calls whose connection ends
-//! before their answer. Which answer belongs to which call, and which call moves on, is in the campaigns of
+//! Pipelining over real sockets: what is sent together, what is refused, and what is not sent on a connection that ends.
+//! Which answer belongs to which call, and which call moves on to another connection, is in the campaigns of
 //! `engine/tests/sim`.
 
 use std::num::NonZeroUsize;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use courser::{
     Call, Codings, Completion, ErrorKind, LimitExceeded, Limits, Misuse, Overflow, PipelineClient,
-    PipelineConfig, Pipelined, Request, Response, Sent, Shared, SharedConfig, Upstream,
+    PipelineConfig, Request, Response, Sent, Upstream,
 };
 use tests::clients::config as host_config;
 use tests::script::{Gate, PATIENCE, Script, Server, connection, eventually};
@@ -21,14 +21,6 @@ fn config() -> PipelineConfig {
     PipelineConfig {
         host,
         ..PipelineConfig::default()
-    }
-}
-
-/// One connection, which requests of all methods share.
-fn sharing() -> PipelineConfig {
-    PipelineConfig {
-        methods: Pipelined::All,
-        ..config()
     }
 }
 
@@ -312,41 +304,6 @@ fn a_post_that_was_sent_and_gave_up_is_answered_before_others_are_sent() {
 }
 
 #[test]
-fn a_lost_connection_costs_nobody_who_can_be_sent_again() {
-    for reset in [false, true] {
-        let lost = requests(5).send([OK, OK].concat());
-        let lost = if reset { lost.reset() } else { lost.close() };
-        let server = Server::play([lost, connection().always(OK)]);
-        let mut client = client(&server, sharing());
-        let done = run(
-            &mut client,
-            [
-                call("/0"),
-                call("/1").tag(1),
-                call("/2").tag(2),
-                post(3),
-                call("/4").tag(4),
-            ],
-        );
-        // A reset may overtake the answers: then those are sent again as well.
-        for done in &done {
-            match (done.tag, &done.outcome) {
-                (3, Err(error)) => assert_eq!(error.sent(), Sent::NoReplyByte, "{error:?}"),
-                (tag, outcome) => assert!(tag != 3 && outcome.is_ok(), "{tag} {outcome:?}"),
-            }
-        }
-        assert_eq!(done.len(), 5);
-        let posts = server
-            .lines()
-            .iter()
-            .filter(|line| line.starts_with("POST"))
-            .count();
-        assert_eq!(posts, 1);
-        assert_nothing_left(client, &server);
-    }
-}
-
-#[test]
 fn nothing_is_sent_behind_a_request_that_says_close() {
     let server = Server::play([
         requests(2).send([OK, CLOSING].concat()).close(),
@@ -502,41 +459,4 @@ fn what_would_hold_up_others_is_refused() {
         ErrorKind::Misuse(Misuse::NotPipelined(_))
     ));
     assert_eq!(server.accepted(), 0);
-}
-
-// ---- blocking, and from many threads
-
-/// Eight threads make so many calls each, and do that after each one.
-fn call_from_threads(shared: &Shared<PipelineClient>, calls: u64, after: impl Fn(u64) + Sync) {
-    std::thread::scope(|scope| {
-        for thread in 0..8 {
-            let (shared, after) = (shared.clone(), &after);
-            scope.spawn(move || {
-                let (mut request, mut response) = (Request::get("/"), Response::new());
-                for n in 0..calls {
-                    let target = format!("/{thread}-{n}");
-                    request.set_target(&target);
-                    shared.call(&mut request, &mut response).unwrap();
-                    assert_eq!(response.body(), target.as_bytes());
-                    after(n);
-                }
-            });
-        }
-    });
-}
-
-#[test]
-fn n01b_many_threads_share_its_connections() {
-    for (connections, delay) in [(1, 0), (1, 5), (3, 0)] {
-        let server = echo();
-        let address = server.address();
-        let mut config = config();
-        config.host.max_connections = NonZeroUsize::new(connections).unwrap();
-        config.max_batch_delay = Duration::from_millis(delay);
-        let build = move |_| PipelineClient::new(Upstream::tcp([address]), config.clone());
-        let shared = Shared::spawn(SharedConfig::default(), build).unwrap();
-        call_from_threads(&shared, 25, |_| {});
-        assert!(server.accepted() <= connections);
-        assert_eq!(server.requests().len(), 200);
-    }
 }

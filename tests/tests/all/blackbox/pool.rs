@@ -4,9 +4,7 @@
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
-use courser::{
-    Call, HostClient, HostConfig, LatePolicy, Request, Response, ReuseOrder, Timeouts, Upstream,
-};
+use courser::{Call, HostClient, HostConfig, LatePolicy, Request, Response, Timeouts, Upstream};
 use tests::clients::{
     assert_nothing_left, client, client_with, config, drive_all, drive_until, unix_client,
 };
@@ -69,34 +67,6 @@ fn p15b_a_unix_upstream_can_be_told_its_host() {
 }
 
 #[test]
-fn lifo_takes_the_connection_used_last_and_fifo_the_one_used_first() {
-    for (reuse, expected) in [(ReuseOrder::Lifo, [1, 1]), (ReuseOrder::Fifo, [0, 1])] {
-        // The gates make the answers, and so the returns to the pool, come in the order of the connections.
-        let gates = [Gate::new(), Gate::new()];
-        let server = Server::play(
-            gates
-                .iter()
-                .map(|gate| connection().request().wait(gate).send(OK).always(OK)),
-        );
-        let mut client = client_with(&server, HostConfig { reuse, ..config() });
-        client.submit(Call::new(Request::get("/"), Response::new()));
-        client.submit(Call::new(Request::get("/"), Response::new()));
-        drive_until(&mut client, "both are asked", |_, _| {
-            gates.iter().all(|gate| gate.arrived() == 1)
-        });
-        for gate in &gates {
-            gate.open();
-            drive_until(&mut client, "one is answered", |_, done| done.len() == 1);
-        }
-        for _ in 0..2 {
-            client.get("/", &mut Response::new()).unwrap();
-        }
-        assert_eq!(server.served_by()[2..], expected, "{reuse:?}");
-        assert_nothing_left(client, &server);
-    }
-}
-
-#[test]
 fn late_answers_are_drained_and_counted_meanwhile() {
     let (server, gate) = late_answers();
     let mut config = late(LatePolicy::Drain { up_to: PATIENCE });
@@ -115,30 +85,6 @@ fn late_answers_are_drained_and_counted_meanwhile() {
     let completions = drive_all(&mut client);
     assert_eq!(completions[0].response.body(), b"/next");
     assert_eq!(server.served_by(), [0, 0]);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn warm_connections_outlive_the_idle_limit() {
-    let gate = Gate::new();
-    let server = Server::every(connection().request().wait(&gate).send(OK).always(OK));
-    let config = HostConfig {
-        idle_timeout: Duration::from_millis(10),
-        min_idle: 2,
-        ..config()
-    };
-    let mut client = client_with(&server, config);
-    for tag in 0..5 {
-        client.submit(post(tag));
-    }
-    drive_until(&mut client, "all are asked", |_, _| gate.arrived() == 5);
-    gate.open_for_all();
-    drive_all(&mut client);
-    assert!(client.counters().opened >= 5);
-    drive_until(&mut client, "the rest has expired", |client, _| {
-        client.counters().idle <= 2
-    });
-    assert_eq!(client.counters().idle, 2);
     assert_nothing_left(client, &server);
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use courser::proto::ProxyFault;
 use courser::{
     AddressPolicy, Answer, Call, Client, Config, ConnectTo, DnsError, ErrorKind, Observer,
-    ObserverEvent, Phase, Proxies, Redirects, Reply, Report, Request, Resolver, Response, Sent,
-    TimeLimit, Timeouts, TlsConfig, TlsFault,
+    ObserverEvent, Phase, Proxies, Reply, Report, Request, Resolver, Response, Sent, TimeLimit,
+    Timeouts, TlsConfig, TlsFault,
 };
 use tests::clients::{any_client, any_config, assert_none_left, named_client, run_any};
 use tests::script::{PATIENCE, Script, Server, connection};
@@ -163,46 +163,6 @@ fn https_goes_through_a_tunnel() {
         .map(|s| s.server_name)
         .collect();
     assert_eq!(names, [Some("a.example".to_owned())]);
-    assert_none_left(client, [&proxy]);
-}
-
-#[test]
-fn an_https_proxy_is_spoken_to_in_tls_and_through_it_in_tls() {
-    let (authority, origin) = origin();
-    let own = authority.leaf(&["127.0.0.1"]).acceptor();
-    let tunnel = connection().tls(&own).request().send(ESTABLISHED);
-    let proxy = Server::play([
-        tunnel.tls(&origin).always(OK),
-        connection().tls(&own).always(OK),
-    ]);
-    let mut client = client(all_as_user("https", &proxy), authority.trusted());
-    for _ in 0..2 {
-        get(&mut client, "https://a.example/");
-        get(&mut client, "http://a.example/");
-    }
-    let lines = proxy.lines();
-    assert_eq!(
-        lines,
-        [
-            "CONNECT a.example:443 HTTP/1.1",
-            "GET / HTTP/1.1",
-            "GET http://a.example/ HTTP/1.1",
-            "GET / HTTP/1.1",
-            "GET http://a.example/ HTTP/1.1",
-        ]
-    );
-    let told: Vec<_> = proxy
-        .requests()
-        .iter()
-        .map(|request| request.header("proxy-authorization").len())
-        .collect();
-    assert_eq!(told, [1, 0, 1, 0, 1]);
-    let names: Vec<_> = proxy
-        .sessions()
-        .into_iter()
-        .map(|s| s.server_name)
-        .collect();
-    assert_eq!(names, [None, Some("a.example".to_owned()), None]);
     assert_none_left(client, [&proxy]);
 }
 
@@ -491,37 +451,6 @@ fn proxy_authorization_reaches_no_server_by_any_way() {
     );
 }
 
-/// A redirect leads from a server behind a proxy to one that the exceptions of the call leave out.
-#[test]
-fn proxy_authorization_does_not_follow_a_redirect_past_the_proxy() {
-    let direct = Server::every(connection().always(OK));
-    let port = direct.address().port();
-    let proxy = Server::answer(move |_| {
-        format!(
-            "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{port}/\r\nContent-Length: 0\r\n\r\n"
-        )
-        .into()
-    });
-    let mut config = config(Proxies::none());
-    config.redirects = Redirects::limit(3);
-    let mut client = named_client(config, NoNames);
-    for first in ["http://a.example/", &format!("http://127.0.0.1:{port}/a")] {
-        let mut request = Request::get(first);
-        request.header("Proxy-Authorization", "Basic own");
-        let proxies = all("http", &proxy).except("127.0.0.1");
-        let call = Call::new(request, Response::new()).proxies(proxies);
-        run_any(&mut client, [call]).remove(0).outcome.unwrap();
-    }
-    assert_eq!(
-        proxy.requests()[0].header("proxy-authorization"),
-        ["Basic own"]
-    );
-    for request in direct.requests() {
-        assert!(request.header("proxy-authorization").is_empty());
-    }
-    assert_none_left(client, [&proxy, &direct]);
-}
-
 #[test]
 fn http_goes_through_a_tunnel_when_it_must_or_may() {
     let script = || connection().request().send(ESTABLISHED).always(OK);
@@ -767,30 +696,6 @@ fn socks5_runs_out_of_addresses() {
         let mut client = named_client(self::config(all("socks5", &proxy)), names());
         self::fault(&mut client, "http://a.example/");
         assert_eq!(addresses(&proxy).len(), 1);
-        assert_none_left(client, [&proxy]);
-    }
-}
-
-/// A way to a.example that the proxy gives up or answers wrongly. What may come at which cut is in the tables beside the
-/// handshakes.
-#[test]
-fn what_is_wrong_with_a_proxy_is_told() {
-    let refused = "HTTP/1.1 407 Authenticate\r\nContent-Length: 2\r\n\r\nno";
-    let greeted = ESTABLISHED.to_owned() + "220 hello";
-    for (scheme, script, expected) in [
-        ("http", connection().request().send(refused), "Status(407)"),
-        // Later, it would be the first that the server behind the proxy seems to say.
-        ("http", connection().request().send(greeted), "Surplus"),
-        ("socks5h", connection().take(4).send([5, 0xff]), "NoMethod"),
-        (
-            "socks5h",
-            connection().take(4).send([5, 0]).take(16).send([5, 5]),
-            "Socks(ConnectionRefused)",
-        ),
-    ] {
-        let proxy = Server::play([script]);
-        let mut client = client(all_as_user(scheme, &proxy), insecure());
-        assert_eq!(fault(&mut client, "https://a.example/"), expected);
         assert_none_left(client, [&proxy]);
     }
 }

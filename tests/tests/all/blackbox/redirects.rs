@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use courser::{
-    Call, Client, Completion, Config, ErrorKind, LimitExceeded, Misuse, Observer, ObserverEvent,
-    Phase, Redirects, Request, Response, Sent,
+    Call, Client, Completion, Config, ErrorKind, Misuse, Observer, ObserverEvent, Phase, Redirects,
+    Request, Response, Sent,
 };
 use tests::clients::{any_client, any_config, assert_none_left};
 use tests::script::{self, Gate, PATIENCE, Server, connection};
@@ -216,71 +216,6 @@ fn locations_that_lead_nowhere() {
             assert_none_left(client, [&server]);
         }
     }
-}
-
-#[test]
-fn the_chain_and_its_limit() {
-    let server = Server::answer(|request| {
-        let n: u16 = request.target().trim_start_matches('/').parse().unwrap();
-        match n {
-            0 => OK.into(),
-            n => moved(
-                300 + [1, 2, 7, 8][usize::from(n) % 4],
-                &format!("/{}", n - 1),
-            ),
-        }
-    });
-    let mut client = any_client(following());
-    let report = client
-        .get(&url(&server, "/10"), &mut Response::new())
-        .unwrap();
-    let chain: Vec<String> = report
-        .redirects()
-        .iter()
-        .map(|hop| format!("{} {}", hop.status, hop.url))
-        .collect();
-    assert_eq!(chain.len(), 10);
-    assert_eq!(chain[0], format!("307 {}", url(&server, "/9")));
-    assert_eq!(chain[9], format!("302 {}", url(&server, "/0")));
-    assert_eq!(report.attempts(), 11);
-
-    for streaming in [false, true] {
-        let request = Request::get(url(&server, "/11"));
-        let done = run_call(
-            &mut client,
-            Call::new(request, Response::new()).streaming(streaming),
-        );
-        let error = done.outcome.unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Limit(LimitExceeded::Redirects(10))),
-            "{error:?}"
-        );
-        assert_eq!(done.report.redirects().len(), 10);
-        assert_eq!(done.response.status(), 302);
-    }
-    // One call's own rule.
-    let call = |redirects| {
-        Call::new(Request::get(url(&server, "/2")), Response::new()).redirects(redirects)
-    };
-    let none = run_call(&mut client, call(Redirects::none()));
-    assert!(none.outcome.is_ok());
-    assert_eq!(
-        (none.response.status(), none.report.redirects().len()),
-        (307, 0)
-    );
-    let error = run_call(&mut client, call(Redirects::limit(0)))
-        .outcome
-        .unwrap_err();
-    assert!(matches!(
-        error.kind(),
-        ErrorKind::Limit(LimitExceeded::Redirects(0))
-    ));
-    assert!(
-        run_call(&mut client, call(Redirects::limit(2)))
-            .outcome
-            .is_ok()
-    );
-    assert_none_left(client, [&server]);
 }
 
 // ---- what travels along

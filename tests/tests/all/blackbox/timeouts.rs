@@ -1,8 +1,9 @@
-//! Limits in time, and connections that cannot be made. Deadlines and retries are in `engine/tests/sim`, and in the tables
-//! of `engine/src/policy/{retry,timeouts}.rs`.
+//! Connections that cannot be made, and the deadline of one call. Other limits in time are in
+//! `engine/tests/all/scenarios`; deadlines and retries are in `engine/tests/sim`, and in the tables of
+//! `engine/src/policy/{retry,timeouts}.rs`.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use courser::{
     Call, Completion, ErrorKind, HostClient, HostConfig, HttpClient, Misuse, Phase, PipelineClient,
@@ -10,46 +11,10 @@ use courser::{
 };
 use tests::clients::{
     any_client, any_config, assert_nothing_left, client, client_with, config, drive_until,
-    with_longer_limits,
 };
-use tests::script::{Gate, Server, connection, refused};
+use tests::script::{Server, connection, refused};
 
 use super::OK;
-
-#[test]
-fn t03c_the_limit_between_bytes_is_for_gaps_not_for_the_whole() {
-    with_longer_limits(|limit| {
-        let gate = Gate::new();
-        let head = "HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n";
-        let script = (0..12).fold(connection().request().send(head), |script, _| {
-            script.wait(&gate).send("x")
-        });
-        let server = Server::play([script]);
-        let mut config = config();
-        config.timeouts.between_bytes = Some(limit);
-        let mut client = client_with(&server, config);
-        client.submit(Call::new(Request::get("/"), Response::new()));
-        let started = Instant::now();
-        // 12 bytes, one every eighth of the limit: slower in all than the limit, never silent for as long.
-        let mut opened = 0;
-        let mut completions = drive_until(&mut client, "all bytes are sent", |_, done| {
-            if opened < 12 && started.elapsed() > limit / 8 * opened {
-                gate.open();
-                opened += 1;
-            }
-            !done.is_empty()
-        });
-        let error = completions.remove(0).outcome.unwrap_err();
-        assert!(started.elapsed() >= limit);
-        assert!(
-            matches!(error.kind(), ErrorKind::Timeout(TimeLimit::BetweenBytes)),
-            "{error:?}"
-        );
-        gate.open_for_all();
-        assert_nothing_left(client, &server);
-        opened == 12 && error.phase() == Phase::Body
-    });
-}
 
 #[test]
 fn t07f_an_idle_connection_that_has_not_served_yet_is_retried_like_a_reused_one() {

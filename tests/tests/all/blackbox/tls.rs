@@ -1,5 +1,5 @@
-//! TLS over real sockets, with rustls's server as the peer: whose identity a call has, names, resumption, peers that stall,
-//! and ends of connections. Certificates, versions, alerts and records are in `engine/src/net/tls/tests.rs`.
+//! TLS over real sockets, with rustls's server as the peer: whose identity a call has, peers that stall, and ends of
+//! connections. Certificates, versions, names, resumption, alerts and records are in `engine/src/net/tls/tests.rs`.
 
 use std::io::Read;
 use std::process::Command;
@@ -13,9 +13,9 @@ use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
 use tests::clients::{any_client, any_config, assert_none_left, run_any};
 use tests::script::{PATIENCE, Server, connection, eventually};
-use tests::tls::{Acceptor, Authority, Session};
+use tests::tls::{Acceptor, Authority};
 
-use super::{CLOSING, OK};
+use super::OK;
 
 const VERSIONS: [(&SupportedProtocolVersion, TlsVersion); 2] =
     [(&TLS12, TlsVersion::V1_2), (&TLS13, TlsVersion::V1_3)];
@@ -45,10 +45,6 @@ fn limited(tls: TlsConfig, timeouts: Timeouts) -> Client {
 
 fn url(server: &Server) -> String {
     format!("https://{}/", server.address())
-}
-
-fn named(server: &Server, name: &str) -> String {
-    format!("https://{name}:{}/", server.address().port())
 }
 
 fn get(client: &mut Client, url: &str) -> Report {
@@ -117,94 +113,7 @@ fn who_one_call_is_holds_for_it_alone() {
     assert_none_left(client, [&server]);
 }
 
-// ---- what is agreed on
-
-#[test]
-fn both_versions_and_what_the_report_tells() {
-    let (authority, _) = good();
-    let leaf = authority.leaf(&["127.0.0.1"]);
-    for (version, name) in VERSIONS {
-        let server = Server::play([connection()
-            .tls(&leaf.acceptor_with(&[version], None))
-            .always(OK)]);
-        let mut client = client(authority.trusted());
-        let first = get(&mut client, &url(&server));
-        let tls = first.tls().unwrap();
-        assert_eq!((tls.version, tls.resumed), (name, false));
-        assert_eq!(tls.alpn.as_deref(), Some(&b"http/1.1"[..]));
-        assert_eq!(tls.certificates.len(), 1);
-        assert!(first.timings().tls.is_some());
-        assert!(!first.reused());
-        let second = get(&mut client, &url(&server));
-        assert!(second.reused());
-        assert_eq!(second.timings().tls, None);
-        assert_eq!(server.accepted(), 1);
-        let expected = Session {
-            resumed: false,
-            is_1_3: name == TlsVersion::V1_3,
-            server_name: None,
-            alpn: Some("http/1.1".to_owned()),
-            client_certificates: 0,
-        };
-        assert_eq!(server.sessions(), [expected]);
-        assert_none_left(client, [&server]);
-    }
-}
-
-#[test]
-fn the_name_is_the_host_s_or_the_one_that_was_set() {
-    let (authority, acceptor) = good();
-    let server = Server::every(connection().tls(&acceptor).always(OK));
-    let mut plain = client(authority.trusted());
-    let mut other = client(TlsConfig {
-        server_name: Some("a.example".to_owned()),
-        ..authority.trusted()
-    });
-    get(&mut plain, &named(&server, "a.example"));
-    get(&mut plain, &named(&server, "A.Example."));
-    get(&mut plain, &url(&server));
-    get(&mut other, &url(&server));
-    get(&mut other, &named(&server, "b.example"));
-    let names: Vec<_> = server
-        .sessions()
-        .into_iter()
-        .map(|session| session.server_name)
-        .collect();
-    let a = Some("a.example".to_owned());
-    assert_eq!(names, [a.clone(), a.clone(), None, a.clone(), a]);
-    let port = server.address().port();
-    assert_eq!(
-        server.requests()[4].header("host"),
-        [format!("b.example:{port}")]
-    );
-    drop(other);
-    assert_none_left(plain, [&server]);
-}
-
-#[test]
-fn sessions_are_resumed_unless_that_is_turned_off() {
-    let authority = Authority::new("authority");
-    let leaf = authority.leaf(&["127.0.0.1"]);
-    for (version, _) in VERSIONS {
-        for on in [true, false] {
-            let acceptor = leaf.acceptor_with(&[version], None);
-            let script = connection().tls(&acceptor).request().send(CLOSING);
-            let server = Server::every(script.close_notify());
-            let mut tls = authority.trusted();
-            if !on {
-                tls.resumption = 0;
-            }
-            let mut client = client(tls);
-            for resumed in [false, on, on] {
-                let report = get(&mut client, &url(&server));
-                assert_eq!(report.tls().unwrap().resumed, resumed);
-            }
-            let seen: Vec<_> = server.sessions().iter().map(|s| s.resumed).collect();
-            assert_eq!(seen, [false, on, on]);
-            assert_none_left(client, [&server]);
-        }
-    }
-}
+// ---- the log of keys
 
 /// The variable is the process's: the test runs itself again with it.
 #[test]

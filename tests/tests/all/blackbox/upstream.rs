@@ -15,10 +15,10 @@ use courser::{
 use tests::clients::{
     any_config, assert_none_left, assert_nothing_left, config, drive_until, named_client,
 };
-use tests::script::{Behaviour, Gate, PATIENCE, Script, Server, Transport, connection};
+use tests::script::{Behaviour, Gate, PATIENCE, Server, Transport, connection};
 use tests::tls::{Acceptor, Authority, Leaf};
 
-use super::{CLOSING, OK, response};
+use super::{CLOSING, OK};
 
 /// Answers each question for `api.example` with these addresses.
 struct Names(Vec<IpAddr>);
@@ -169,73 +169,6 @@ fn an_upstream_by_addresses_with_a_name_for_tls() {
         assert_eq!(server.requests().pop().unwrap().header("host"), [host]);
         assert_nothing_left(client, server);
     }
-}
-
-#[test]
-fn only_the_right_certificate_is_accepted() {
-    let (authority, acceptor) = trusted();
-    let other = Authority::new("other");
-    let misnamed = authority.leaf(&["www.example"]);
-    let foreign = other.leaf(&["api.example"]);
-    let trust = authority.trusted();
-    let renamed = TlsConfig {
-        server_name: Some("www.example".to_owned()),
-        ..trust.clone()
-    };
-    for (tls, acceptor, expected) in [
-        (
-            &trust,
-            misnamed.acceptor(),
-            Some(TlsFault::WrongName {
-                expected: "api.example".to_owned(),
-                presented: vec!["www.example".to_owned()],
-            }),
-        ),
-        (&trust, foreign.acceptor(), Some(TlsFault::UnknownIssuer)),
-        (&trust, acceptor.clone(), None),
-        (&renamed, misnamed.acceptor(), None),
-        // The server insists on another protocol.
-        (
-            &trust,
-            acceptor.edit(|config| config.alpn_protocols = vec![b"h2".to_vec()]),
-            Some(TlsFault::Alpn),
-        ),
-    ] {
-        let server = Server::every(connection().tls(&acceptor).always(OK));
-        let mut client = client(by_name(&server), with_tls(tls.clone()));
-        match expected {
-            None => drop(get(&mut client)),
-            Some(expected) => {
-                assert_eq!(fault(&mut client), expected);
-                assert!(server.requests().is_empty());
-            }
-        }
-        assert_nothing_left(client, &server);
-    }
-}
-
-#[test]
-fn a_client_certificate_is_shown_to_a_server_that_asks() {
-    let (authority, people) = (Authority::new("authority"), Authority::new("people"));
-    let leaf = authority.leaf(&["api.example"]);
-    let acceptor = leaf.acceptor_with(rustls::ALL_VERSIONS, Some(&people));
-    let own = TlsConfig {
-        client: Some(people.leaf(&["client"]).for_client()),
-        ..authority.trusted()
-    };
-    let server = Server::every(connection().tls(&acceptor).always(OK));
-    let mut with = client(by_name(&server), with_tls(own));
-    get(&mut with);
-    assert_eq!(server.sessions()[0].client_certificates, 1);
-    assert_nothing_left(with, &server);
-    let mut without = client(by_name(&server), with_tls(authority.trusted()));
-    let error = without.get("/", &mut Response::new()).unwrap_err();
-    assert!(
-        matches!(error.kind(), ErrorKind::Tls(TlsFault::Alert(_))),
-        "{error:?}"
-    );
-    assert!(server.requests().is_empty() || server.requests().len() == 1);
-    assert_nothing_left(without, &server);
 }
 
 #[test]
@@ -484,94 +417,6 @@ fn drive(client: &mut PipelineClient) -> Vec<Completion> {
     }
     assert_eq!(client.in_flight(), 0, "calls hang: {:?}", client.counters());
     completions
-}
-
-fn run_pipelined(
-    client: &mut PipelineClient,
-    calls: impl IntoIterator<Item = Call>,
-) -> Vec<Completion> {
-    for call in calls {
-        client.submit(call);
-    }
-    drive(client)
-}
-
-fn calls(numbers: std::ops::Range<u64>) -> impl Iterator<Item = Call> {
-    numbers.map(|number| call(format!("/{number}")).tag(number))
-}
-
-fn answers(numbers: std::ops::Range<u64>) -> Vec<u8> {
-    numbers
-        .flat_map(|number| response(number.to_string()))
-        .collect()
-}
-
-fn requests(script: Script, count: usize) -> Script {
-    (0..count).fold(script, |script, _| script.request())
-}
-
-/// The tags of the calls that got their answer, as they came, and in order the tags of those that failed.
-fn split(completions: &[Completion]) -> (Vec<u64>, Vec<u64>) {
-    let (good, bad): (Vec<_>, Vec<_>) = completions.iter().partition(|done| done.outcome.is_ok());
-    for done in &good {
-        assert_eq!(done.response.body(), done.tag.to_string().as_bytes());
-    }
-    let tags = |all: &[&Completion]| all.iter().map(|done| done.tag).collect::<Vec<_>>();
-    let mut bad = tags(&bad);
-    bad.sort_unstable();
-    (tags(&good), bad)
-}
-
-#[test]
-fn a_hundred_requests_over_one_session_in_order() {
-    let (authority, acceptor) = trusted();
-    for dripping in [false, true] {
-        let script = requests(connection().tls(&acceptor), 100);
-        let script = match dripping {
-            false => script.send(answers(0..100)),
-            true => script.drip(answers(0..100)),
-        };
-        let server = Server::play([script]);
-        let mut client = pipeline(&server, one_connection(authority.trusted()));
-        let done = run_pipelined(&mut client, calls(0..100));
-        assert_eq!(split(&done), ((0..100).collect(), vec![]));
-        assert_eq!((server.accepted(), server.sessions().len()), (1, 1));
-        assert_eq!(
-            server.sessions()[0].server_name.as_deref(),
-            Some("api.example")
-        );
-        assert!(done[0].report.tls().is_some() && done[1].report.tls().is_none());
-        client.close_idle();
-        drop(client);
-        server.wait_all_ended();
-        assert_eq!(server.notified(), 1);
-    }
-}
-
-#[test]
-fn large_bodies_go_both_ways_over_one_session() {
-    let (authority, acceptor) = trusted();
-    let body = vec![b'x'; 300_000];
-    let script = requests(connection().tls(&acceptor), 3);
-    let server = Server::play([script.send(response(&body).repeat(3))]);
-    let mut client = pipeline(&server, one_connection(authority.trusted()));
-    let posts = (0..3).map(|number| {
-        let mut request = Request::new("PUT", format!("/{number}"));
-        request.body(body.clone());
-        Call::new(request, Response::new()).tag(number)
-    });
-    let done = run_pipelined(&mut client, posts);
-    assert_eq!(done.len(), 3);
-    for done in &done {
-        assert!(done.outcome.is_ok(), "{:?}", done.outcome);
-        assert!(done.response.body() == body);
-    }
-    assert!(
-        server
-            .requests()
-            .iter()
-            .all(|request| request.body() == body)
-    );
 }
 
 #[test]

@@ -37,16 +37,6 @@ fn w01_the_exact_bytes_of_a_request() {
 }
 
 #[test]
-fn w01b_host_is_the_upstream_s_address_unless_told() {
-    let server = Server::every(connection().always(OK));
-    let mut client = client(&server);
-    client.get("/", &mut Response::new()).unwrap();
-    let host = server.address().to_string();
-    assert_eq!(server.requests()[0].header("Host"), [host]);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
 fn w02_user_agent_default_own_per_request_and_none() {
     let server = Server::every(connection().always(OK));
     let mut response = Response::new();
