@@ -309,23 +309,6 @@ fn in_a_pipeline_the_wait_begins_when_an_answer_is_next() {
 }
 
 #[test]
-fn without_the_option_there_is_no_limit() {
-    let net = SimNet::new(1);
-    let server = served(1, &net);
-    let off = HostConfig {
-        adaptive: None,
-        ..config()
-    };
-    let mut client = client(&net, off);
-    learn(&mut client);
-    let (error, took) = cut_off(&mut client, &net, &server);
-    assert!(matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)));
-    assert_eq!(took, 60_000 * MS);
-    let stats = client.stats();
-    assert_eq!((stats.first_byte_limit, stats.adaptive_timeouts), (None, 0));
-}
-
-#[test]
 fn each_address_has_its_own_limit_and_a_stuck_call_fails_over() {
     let net = SimNet::new(1);
     let servers = [served(1, &net), served(2, &net)];

@@ -8,8 +8,8 @@ use courser::net::sim::{Faults, Link, Peer, Probability, ScriptedAnswer, SimNet,
 use courser::net::{Address, Net as _};
 use courser::{
     Answer, Backoff, BalanceConfig, BreakerConfig, Call, Completion, DnsError, ErrorKind, Family,
-    HostClient, HostConfig, Observer, ObserverEvent, Rate, Request, Response, Retry, RetryOn,
-    RetryRule, RetryVia, Sent, Statuses, Upstream,
+    HostClient, HostConfig, Observer, ObserverEvent, Request, Response, Retry, RetryOn, RetryRule,
+    RetryVia, Sent, Statuses, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -188,20 +188,6 @@ fn calls_are_spread_and_connections_kept_for_each_address() {
 }
 
 #[test]
-fn the_cap_is_for_all_addresses_together() {
-    let world = World::new(3);
-    let config = HostConfig {
-        max_connections: 2.try_into().unwrap(),
-        ..HostConfig::default()
-    };
-    let mut client = world.client(BalanceConfig::default(), config);
-    let done = together(&mut client, 30);
-    assert!(done.len() == 30 && done.iter().all(|done| done.outcome.is_ok()));
-    assert_eq!(world.net.peak_streams(), 2);
-    assert_eq!(world.requests(), [10; 3]);
-}
-
-#[test]
 fn unsent_calls_fail_over_at_once_with_any_method() {
     let world = World::new(3);
     world.kill(1);
@@ -347,28 +333,6 @@ fn each_address_has_a_breaker() {
     world.revive(0);
     world.net.advance(5 * SECOND);
     assert_eq!(get(&mut client), 200);
-}
-
-#[test]
-fn a_rate_is_for_all_addresses_together() {
-    for (rate, min_delay) in [
-        (Some(Rate::per_second(10.try_into().unwrap())), None),
-        (None, Some(100 * MS)),
-    ] {
-        let world = World::new(3);
-        let config = HostConfig {
-            rate,
-            min_delay,
-            ..HostConfig::default()
-        };
-        let mut client = world.client(BalanceConfig::default(), config);
-        let began = world.net.now();
-        let done = together(&mut client, 30);
-        assert!(done.iter().all(|done| done.outcome.is_ok()));
-        assert_eq!(world.requests(), [10; 3]);
-        let took = world.net.now() - began;
-        assert!(took >= 2900 * MS && took <= 2910 * MS, "{took:?}");
-    }
 }
 
 #[test]

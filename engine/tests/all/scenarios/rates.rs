@@ -214,29 +214,6 @@ fn a_burst_and_then_one_after_the_other() {
 }
 
 #[test]
-fn a_delay_between_the_requests_of_a_host_and_a_rate_beside_it() {
-    for (rated, expected) in [
-        (None, [0, 50, 100, 150, 200, 250]),
-        (Some(rate(4, 1000 * MS, 3)), [0, 50, 100, 250, 500, 750]),
-    ] {
-        let net = SimNet::new(1);
-        let (mut client, log) = host_client(
-            &net,
-            HostConfig {
-                rate: rated,
-                min_delay: Some(50 * MS),
-                ..HostConfig::default()
-            },
-        );
-        for _ in 0..6 {
-            client.get("/", &mut Response::new()).unwrap();
-        }
-        assert_eq!(log.times(), expected);
-        assert_eq!(net.peak_streams(), 1);
-    }
-}
-
-#[test]
 fn a_call_that_waits_for_a_rate_holds_no_connection_and_is_counted() {
     let net = SimNet::new(1);
     let held = Arc::new(Mutex::new(Vec::new()));
@@ -490,28 +467,6 @@ fn a_host_is_not_forgotten_before_its_time() {
 }
 
 #[test]
-fn a_pipeline_keeps_its_rate_by_the_request() {
-    let net = SimNet::new(1);
-    let log = Log::new(&net);
-    let server = Server {
-        takes: 250 * MS,
-        ..Server::new(&log, 1)
-    };
-    net.listen(place(1), near(), server);
-    let mut config = PipelineConfig::default();
-    config.host.rate = Some(rate(20, 1000 * MS, 5));
-    config.host.max_connections = cap(2);
-    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
-    let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
-    for tag in 0..10 {
-        client.submit(get("/").tag(tag));
-    }
-    finish!(client);
-    assert_eq!(log.times(), [0, 0, 0, 0, 0, 50, 100, 150, 200, 250]);
-    assert_eq!(net.peak_streams(), 2);
-}
-
-#[test]
 fn a_connection_that_died_costs_its_request_and_no_other() {
     // The first connection is gone when the second request is sent on it; the request is sent again on another connection.
     let net = SimNet::new(1);
@@ -670,25 +625,6 @@ fn the_deadline_holds_while_bytes_are_held_back() {
     let (before, mut response) = (net.now(), Response::new());
     client.get("/1000", &mut response).unwrap();
     assert!(net.now() - before <= 1200 * MS, "{:?}", net.now() - before);
-}
-
-#[test]
-fn connections_share_a_rate() {
-    let net = SimNet::new(1);
-    let slow = rate(100_000, 1000 * MS, 1);
-    let config = HostConfig {
-        bytes_in: Some(slow),
-        ..HostConfig::default()
-    };
-    let mut client = bulk_client(&net, config);
-    for tag in 0..8 {
-        client.submit(get("/100000").tag(tag));
-    }
-    let began = net.now();
-    finish!(client);
-    let took = (net.now() - began).as_millis();
-    assert!(took.abs_diff((800_000 - 16_384) / 100) < 100, "{took} ms");
-    bytes_keep(&went(&net, false, |_| true), slow);
 }
 
 /// By the clock of a system whose waits last whole milliseconds, for a transfer that is alone and for four together.

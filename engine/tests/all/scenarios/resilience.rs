@@ -7,9 +7,8 @@ use std::time::Duration;
 use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
-    Backoff, BreakerConfig, BreakerState, Call, Client, Config, ErrorKind, FailureClass,
-    HostClient, HostConfig, Observer, ObserverEvent, Phase, Request, Response, Retry, RetryOn,
-    RetryRule, Sent, Statuses, Upstream,
+    Backoff, BreakerConfig, Call, Client, Config, ErrorKind, FailureClass, HostClient, HostConfig,
+    Phase, Request, Response, Retry, RetryOn, RetryRule, Sent, Statuses, Upstream,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -85,26 +84,6 @@ fn with(retry: Retry) -> HostConfig {
 }
 
 #[test]
-fn retry_after_is_waited_for() {
-    let net = SimNet::new(1);
-    let server = Answers::new(
-        &net,
-        [
-            "503 Busy\r\nRetry-After: 2",
-            "503 Busy\r\nRetry-After: 3",
-            "200 OK",
-        ],
-    );
-    net.listen(here(), near(), server.clone());
-    let mut client = client(&net, with(on_503()));
-    let mut response = Response::new();
-    let report = client.get("/", &mut response).unwrap();
-    assert_eq!((response.status(), report.attempts()), (200, 3));
-    assert_eq!(server.came(), [Duration::ZERO, 2000 * MS, 5000 * MS]);
-    assert_eq!(client.counters().opened, 1, "the connection was good");
-}
-
-#[test]
 fn after_the_last_retry_the_answer_is_the_result() {
     for (answer, retry, requests) in [
         ("503 Busy", on_503(), 4),
@@ -139,26 +118,6 @@ fn after_the_last_retry_the_answer_is_the_result() {
         assert_eq!(response.body(), b"hi");
         assert_eq!(server.came().len(), requests, "{answer}");
     }
-}
-
-#[test]
-fn a_post_that_was_sent_is_not_sent_again() {
-    let net = SimNet::new(1);
-    let server = Answers::new(&net, ["503 Busy", "200 OK"]);
-    net.listen(here(), near(), server.clone());
-    let mut client = client(&net, with(on_503()));
-    let mut response = Response::new();
-    client
-        .call(&mut Request::post("/", "x"), &mut response)
-        .unwrap();
-    assert_eq!((response.status(), server.came().len()), (503, 1));
-    // Unless the caller permits it.
-    let mut retry = on_503();
-    retry.rules[0].any_method = true;
-    client.submit(Call::new(Request::post("/", "x"), response).retry(retry));
-    let done = client.wait(None).unwrap().unwrap();
-    assert_eq!((done.outcome.is_ok(), done.response.status()), (true, 200));
-    assert_eq!(server.came().len(), 2);
 }
 
 #[test]
@@ -276,67 +235,6 @@ fn breaker(consecutive: u32) -> BreakerConfig {
         consecutive: NonZeroU32::new(consecutive),
         ..BreakerConfig::default()
     }
-}
-
-#[test]
-fn a_failing_host_gets_no_calls_but_probes() {
-    let net = SimNet::new(1);
-    let states = Arc::new(Mutex::new(Vec::new()));
-    let config = HostConfig {
-        breaker: Some(breaker(2)),
-        observer: Some(Observer::new({
-            let states = Arc::clone(&states);
-            move |event| {
-                if let ObserverEvent::Breaker { state, .. } = event {
-                    states.lock().unwrap().push(*state);
-                }
-            }
-        })),
-        ..HostConfig::default()
-    };
-    let mut client = client(&net, config);
-    let mut response = Response::new();
-    let mut attempt = |client: &mut HostClient<SimNet>| {
-        let before = net.calls();
-        let outcome = client.get("/", &mut response);
-        let (asked, open) = (
-            net.calls() > before,
-            matches!(&outcome, Err(error) if matches!(error.kind(), ErrorKind::BreakerOpen(_))),
-        );
-        assert_ne!(asked, open, "an open breaker uses no network");
-        outcome
-    };
-    for _ in 0..2 {
-        assert!(matches!(
-            attempt(&mut client).unwrap_err().kind(),
-            ErrorKind::Io(_)
-        ));
-    }
-    let ErrorKind::BreakerOpen(until) = *attempt(&mut client).unwrap_err().kind() else {
-        panic!("it is closed");
-    };
-    assert_eq!(until, net.now() + 5000 * MS);
-    // A probe fails, and the pause doubles; the next probe succeeds.
-    client.maintain(5000 * MS).unwrap();
-    assert!(matches!(
-        attempt(&mut client).unwrap_err().kind(),
-        ErrorKind::Io(_)
-    ));
-    let again = net.now() + 10_000 * MS;
-    net.listen(here(), near(), Answers::new(&net, ["200 OK"]));
-    assert!(attempt(&mut client).is_err());
-    client.maintain(10_000 * MS).unwrap();
-    attempt(&mut client).unwrap();
-    attempt(&mut client).unwrap();
-    let states = states.lock().unwrap().clone();
-    assert_eq!(
-        states,
-        [
-            BreakerState::Open(until),
-            BreakerState::Open(again),
-            BreakerState::Closed
-        ]
-    );
 }
 
 #[test]

@@ -148,22 +148,6 @@ fn a_body_is_awaited_as_it_comes() {
 }
 
 #[test]
-fn a_dropped_future_cancels_its_call() {
-    let server = Server::start();
-    with_driver(
-        driven(&server, HostConfig::default()),
-        async |client: Shared<HostClient>| {
-            let held = client.send(call("/held"));
-            assert_eq!(client.in_flight(), 1);
-            drop(held);
-            while client.in_flight() > 0 {
-                tokio::task::yield_now().await;
-            }
-        },
-    );
-}
-
-#[test]
 fn what_would_block_is_refused() {
     let server = Server::start();
     with_driver(
