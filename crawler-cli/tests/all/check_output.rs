@@ -103,33 +103,6 @@ fn the_text_report_is_on_standard_output_and_says_where_and_why() {
 }
 
 #[test]
-fn json_is_one_line_for_each_url() {
-    let (site, folder) = (site(), Folder::new());
-    let list = format!("{0}/good\n{0}/gone\n{0}/good\n{0}/moved\n", site.url(""));
-    folder.write("urls.txt", &list);
-    let output = folder.check(&["--urls", "urls.txt", "--json", "--summary", "json"]);
-    let text = stdout(&output);
-    let mut lines = objects(&text);
-    let summary = lines.pop().expect("a summary");
-    assert_eq!(summary["summary"]["urls"], 3);
-    assert_eq!(summary["summary"]["exit_status"], 1);
-    assert_eq!(lines.len(), 3, "{text}");
-    for (path, field, value) in [
-        ("/good", "method", Value::from("HEAD")),
-        ("/good", "attempts", 1.into()),
-        ("/good", "address", "127.0.0.1".into()),
-        ("/gone", "method", "GET".into()),
-        ("/gone", "cause", "status_410".into()),
-        ("/moved", "moved_to", site.url("/good").into()),
-    ] {
-        let line = lines.iter().find(|line| line["url"] == site.url(path));
-        let line = line.expect("a line");
-        assert_eq!(line[field], value, "{line}");
-        assert!(line["latency_ms"].as_f64() > Some(0.0), "{line}");
-    }
-}
-
-#[test]
 fn several_reports_are_written_at_once() {
     let (site, folder) = (site(), Folder::new());
     folder.write("a.md", &format!("<{0}/gone>\n<{0}/good>\n", site.url("")));

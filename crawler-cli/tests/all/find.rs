@@ -219,21 +219,6 @@ fn a_closed_output_ends_the_search_quietly_as_it_ends_find() {
     assert_eq!(child.wait().expect("it ends").signal(), Some(13));
 }
 
-/// Fails if the time limit is fixed and ignores the options.
-#[test]
-fn the_given_time_limit_holds_and_its_error_names_the_phase() {
-    let (server, _open) = server_that_waits();
-    let start = server.url("/slow/");
-    let began = Instant::now();
-    let output = find(&[&start, "--timeout", "1", "--retries", "0"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(began.elapsed() >= Duration::from_secs(1));
-    let line = format!(
-        "crawler-cli find: {start}: waiting for the first byte timed out (total deadline)\n"
-    );
-    assert!(stderr(&output).starts_with(&line), "{}", stderr(&output));
-}
-
 #[test]
 fn the_callback_can_stop_a_search() {
     let server = Server::start().expect("a server");

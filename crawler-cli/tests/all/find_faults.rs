@@ -151,29 +151,3 @@ fn a_listing_of_two_byte_characters_is_read() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(lines(&output.stdout).contains(&server.url("/caf%C3%A9.txt")));
 }
-
-/// A file and a directory of one name, as a bucket has them, are both found, and both are read.
-#[test]
-fn a_file_and_a_directory_of_one_name_are_found() {
-    let server = Script::start(|request| match request {
-        "GET /pub/" => page(&["both", "both/"]),
-        "GET /pub/both/" => page(&["inside"]),
-        "GET /pub/both" => response(200, "", "the file"),
-        "GET /pub/both/inside" => response(200, "", "inside"),
-        _ => response(404, "", ""),
-    });
-    let start = server.url("/pub/");
-    let output = find(&[&start]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let expected = ["", "both", "both/", "both/inside"];
-    assert_eq!(
-        lines(&output.stdout),
-        expected.map(|path| format!("{start}{path}"))
-    );
-    // On a disk only one of them has room: what is left out is told.
-    let folder = tempfile::tempdir().expect("a folder");
-    let disk = folder.path().display().to_string();
-    let output = find(&[&start, "-type", "f", "--download", &disk]);
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("both"), "{}", stderr(&output));
-}

@@ -1,12 +1,12 @@
 //! How `crawler-cli find` reaches hosts: TLS, names, proxies, several hosts at the same time; and content codings.
 
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::process::Output;
 use std::sync::{Arc, Barrier};
 
 use crate::common::authority::{Authority, path_of};
 use crate::common::{
-    Acceptor, ClosedPort, Script, crawler, find, gzip, index, lines, page, response, stderr,
+    ClosedPort, Script, crawler, find, gzip, index, lines, page, response, stderr,
 };
 use rcgen::{CertificateParams, KeyPair};
 use tempfile::NamedTempFile;
@@ -68,33 +68,6 @@ fn https_is_searched_if_its_authority_is_trusted() {
         "the certificate's issuer is not trusted\n",
     );
     assert_eq!(server.requests().len(), asked);
-}
-
-#[test]
-fn tls_errors_are_named() {
-    let authority = Authority::new("ours");
-    let server = Script::start_tls(authority.server("localhost"), small_tree);
-    let file = authority.file();
-    let start = server.url("/pub/");
-    assert_unread(
-        &find(&[&start, "--cacert", path_of(&file)]),
-        &start,
-        "the certificate is not for 127.0.0.1 but for localhost\n",
-    );
-    let by_name = format!("https://localhost:{}/pub/", server.address.port());
-    let output = find(&[&by_name, "--cacert", path_of(&file)]);
-    assert_eq!(lines(&output.stdout), all_of(&by_name));
-
-    let plain = Acceptor::start("127.0.0.1", |mut stream| {
-        let _ = stream.read(&mut [0; 4096]);
-        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-    });
-    let start = format!("https://{}/", plain.address);
-    assert_unread(
-        &find(&[&start]),
-        &start,
-        "the server does not speak TLS on this port\n",
-    );
 }
 
 // ---- names

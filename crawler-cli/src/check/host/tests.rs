@@ -411,26 +411,6 @@ fn what_two_urls_show_holds_for_the_rest() {
     }
 }
 
-#[test]
-fn one_request_where_head_answers_and_two_for_what_is_gone() {
-    let server = Server::start(|asked| match asked.path.ends_with('7') {
-        true => answer(asked, 404, ""),
-        false => answer(asked, 200, ""),
-    });
-    let paths: Vec<String> = (0..1000).map(|n| format!("/{n}")).collect();
-    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-    let outcomes = Run::new(policy(), 16).check(given(&server, &paths));
-    let bad = outcomes
-        .iter()
-        .filter(|it| it.answer.verdict != Verdict::Ok);
-    assert!(
-        bad.clone()
-            .all(|it| it.answer.verdict.cause() == Some(Cause::Status404))
-    );
-    assert_eq!(bad.count(), 100);
-    assert_eq!(server.count(), 1100);
-}
-
 /// 12 % of the requests fail at random; the verdicts are those of a server that never fails.
 #[test]
 fn random_failures_change_no_verdict() {
