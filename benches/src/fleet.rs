@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 
 use crawler_cli::check::Verdict;
 use crawler_cli::check::life::{Context, Profile};
+use crawler_cli::check::verdict::Answer;
 use crawler_cli::plain::random::Random;
 use crawler_cli::store::{
-    Answer, Database, DueUrl, FleetStore as _, Judgement, LEASE, Lane, Lanes, NewUrl, NewWorker,
-    Place, StoreError, WatchStore as _,
+    Database, DueUrl, FleetStore as _, Judgement, LEASE, Lane, Lanes, NewUrl, NewWorker, Place,
+    StoreError, WatchStore as _,
 };
 use jiff::Timestamp;
 

@@ -24,10 +24,6 @@ use crate::measure::{LOOK, Plan, Record, Run};
 pub struct Args {
     #[command(flatten)]
     plan: Plan,
-
-    /// Print the record as JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs the tool.
@@ -35,7 +31,7 @@ pub struct Args {
 /// # Errors
 /// The server cannot be reached, or closed a connection too early.
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    measure(&args.plan)?.print(args.json);
+    measure(&args.plan)?.print();
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,20 +1,16 @@
-//! The load generator: one process that requests one or many URLs over a number of connections with courser or with a
-//! peer, and prints one [`Record`].
-//!
-//! Clients of courser also take a file of URLs and header fields ([`asking`]); [`drive`] keeps them busy.
+//! The load generator: one process that requests a URL over a number of connections with courser or with a
+//! peer, and prints one [`Record`]. [`drive`] keeps clients of courser busy.
 
-pub mod asking;
 pub mod drive;
 pub mod schedule;
 
 use std::error::Error;
 use std::process::ExitCode;
 
-use self::asking::Asking;
 use crate::measure::{Plan, Record, takes_body};
 use crate::{own, peers, report};
 
-/// Sends requests to an HTTP/1.1 server, as fast as possible or at a fixed rate, and prints the results.
+/// Sends requests to an HTTP/1.1 server, as fast as possible or at a fixed rate, and prints the results as one line of JSON.
 ///
 /// Without --rate, each connection has one request at a time and sends the next after the response (a closed loop):
 /// this measures throughput. With --rate, requests are sent when they are due, and latencies count from that time (an
@@ -30,14 +26,6 @@ pub struct Args {
     /// The client to measure
     #[arg(long, value_enum, default_value_t = Client::Host)]
     client: Client,
-
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-
-    // Last, because its heading applies to all options after it.
-    #[command(flatten)]
-    asking: Asking,
 }
 
 /// The clients to choose from.
@@ -74,12 +62,10 @@ pub enum Client {
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     args.check()?;
     let record = args.measure()?;
-    record.print(args.json);
-    if args.json {
-        // Tools that start this one show its standard error to their users.
-        for (kind, count) in &record.details.errors_by_kind {
-            eprintln!("load: {count} errors: {}", report::printable(kind));
-        }
+    record.print();
+    // Tools that start this one show its standard error to their users.
+    for (kind, count) in &record.details.errors_by_kind {
+        eprintln!("load: {count} errors: {}", report::printable(kind));
     }
     if record.requests == 0 && record.errors == 0 {
         return Err("no request was measured".into());
@@ -94,20 +80,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
 impl Args {
     /// Rejects options that the client does not support: without them, the measurement would be a different one.
     fn check(&self) -> Result<(), Box<dyn Error>> {
-        let client = self.client.name();
         if self.plan.depth > 1 && self.client != Client::Pipeline {
             return Err("only --client pipeline has more than one request on a connection".into());
         }
-        if let Some(option) = self.asking.given()
-            && !self.client.is_driven()
-        {
-            return Err(format!(
-                "--client {client} does not take {option}: only host, client and pipeline do"
-            )
-            .into());
-        }
         let method = self.plan.method();
-        if self.plan.data.is_some() && !takes_body(method) && self.asking.urls.is_none() {
+        if self.plan.data.is_some() && !takes_body(method) {
             return Err(format!("--data is not sent with {method}").into());
         }
         Ok(())
@@ -116,9 +93,9 @@ impl Args {
     fn measure(&self) -> Result<Record, Box<dyn Error>> {
         let plan = &self.plan;
         match self.client {
-            Client::Host => own::host(plan, &self.asking),
-            Client::Client => own::client(plan, &self.asking),
-            Client::Pipeline => own::pipeline(plan, &self.asking),
+            Client::Host => own::host(plan),
+            Client::Client => own::client(plan),
+            Client::Pipeline => own::pipeline(plan),
             Client::Call => own::call(plan, "call", None),
             Client::Busy => own::call(plan, "busy", Some(own::BUSY_POLL)),
             Client::Blocking => own::blocking(plan),
@@ -131,22 +108,9 @@ impl Args {
     }
 }
 
-impl Client {
-    /// Whether the client runs on this thread, driven by [`drive`].
-    fn is_driven(self) -> bool {
-        matches!(self, Self::Host | Self::Client | Self::Pipeline)
-    }
-
-    fn name(self) -> String {
-        let value = clap::ValueEnum::to_possible_value(&self);
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
-    }
-}
-
 const EXAMPLES: &str = "\
 Examples:
   load -c 64 -d 10s http://127.0.0.1:8080/
   load --rate 5000 -d 1m http://127.0.0.1:8080/
-  load --urls urls.txt -n 100000 --client client --json http://127.0.0.1:8080/
-  load -X PUT -H 'Content-Type: text/plain' --data @body.txt -n 1000 http://127.0.0.1:8080/put
+  load -X PUT --data @body.txt -n 1000 http://127.0.0.1:8080/put
   load --client pipeline --depth 16 -c 8 http://127.0.0.1:8080/";

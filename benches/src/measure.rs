@@ -178,12 +178,6 @@ impl Target {
             _ => &self.authority,
         }
     }
-
-    /// The URL of another path on the same host.
-    #[must_use]
-    pub fn with_path(&self, path: &str) -> String {
-        format!("{}://{}{path}", self.scheme(), self.authority)
-    }
 }
 
 impl FromStr for Target {
@@ -503,13 +497,9 @@ pub struct Followed {
 }
 
 impl Record {
-    /// Prints the record as one line of JSON, or as text.
-    pub fn print(&self, json: bool) {
-        if json {
-            println!("{}", report::json(self));
-        } else {
-            print!("{}", report::Text(self));
-        }
+    /// Prints the record as one line of JSON.
+    pub fn print(&self) {
+        println!("{}", report::json(self));
     }
 
     /// Reads a record from the JSON of another process. `None` if the text is not a record.

@@ -12,7 +12,6 @@ use courser::{
     Upstream,
 };
 
-use crate::load::asking::Asking;
 use crate::load::drive::{self, Driven};
 use crate::measure::{Plan, Record};
 use crate::peers::{SharedRun, on_tokio};
@@ -21,26 +20,26 @@ use crate::peers::{SharedRun, on_tokio};
 ///
 /// # Errors
 /// Nothing could be measured.
-pub fn host(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
+pub fn host(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let upstream = upstream(plan);
     let client = HostClient::new(upstream, host_config(plan))?;
-    drive(plan, asking, true, client, "host")
+    drive(plan, &plan.url.path, client, "host")
 }
 
 /// Measures `Client` in the same way, with whole URLs.
 ///
 /// # Errors
 /// Nothing could be measured.
-pub fn client(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
+pub fn client(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let client = Client::new(config(plan))?;
-    drive(plan, asking, false, client, "client")
+    drive(plan, &plan.url.url, client, "client")
 }
 
 /// Measures `PipelineClient`: `depth` calls for each connection.
 ///
 /// # Errors
 /// Nothing could be measured.
-pub fn pipeline(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> {
+pub fn pipeline(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let upstream = upstream(plan);
     let config = PipelineConfig {
         host: host_config(plan),
@@ -48,7 +47,7 @@ pub fn pipeline(plan: &Plan, asking: &Asking) -> Result<Record, Box<dyn Error>> 
         ..PipelineConfig::default()
     };
     let client = PipelineClient::new(upstream, config)?;
-    drive(plan, asking, true, client, "pipeline")
+    drive(plan, &plan.url.path, client, "pipeline")
 }
 
 /// How long a busy client looks for events before it sleeps: longer than an answer takes on one machine.
@@ -181,15 +180,14 @@ fn shared(plan: &Plan) -> Result<Shared<Client>, courser::Error> {
 /// Drives a client on this thread, in a closed or an open loop.
 fn drive(
     plan: &Plan,
-    asking: &Asking,
-    one_host: bool,
+    target: &str,
     client: impl Driven,
     name: &str,
 ) -> Result<Record, Box<dyn Error>> {
-    let script = asking.script(plan, one_host)?;
+    let request = request(plan, target, plan.body()?);
     match plan.rate {
-        Some(rate) => drive::open(plan, rate, script, client, name),
-        None => drive::closed(plan, script, client, name),
+        Some(rate) => drive::open(plan, rate, &request, client, name),
+        None => drive::closed(plan, &request, client, name),
     }
 }
 

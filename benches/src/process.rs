@@ -66,7 +66,7 @@ pub fn load(client: &str, connections: u32) -> io::Result<Command> {
             command
         }
     };
-    command.args(["--json", "--connections", &connections.to_string()]);
+    command.args(["--connections", &connections.to_string()]);
     Ok(command)
 }
 

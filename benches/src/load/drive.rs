@@ -9,7 +9,6 @@ use courser::{
     Call, Client, Completion, HostClient, HttpClient, PipelineClient, Request, Response,
 };
 
-use super::asking::Script;
 use super::schedule::{self, Pace};
 use crate::measure::{LOOK, Plan, Record, Run};
 
@@ -19,7 +18,7 @@ use crate::measure::{LOOK, Plan, Record, Run};
 /// Nothing could be measured.
 pub fn closed(
     plan: &Plan,
-    mut script: Script,
+    request: &Request,
     mut client: impl Driven,
     name: &str,
 ) -> Result<Record, Box<dyn Error>> {
@@ -32,7 +31,7 @@ pub fn closed(
             break;
         }
         *sent = now;
-        client.submit(Call::new(script.request(), Response::new()).tag(tag));
+        client.submit(Call::new(request.clone(), Response::new()).tag(tag));
     }
     while let Some(mut done) = client.wait(None)? {
         // Responses that arrive together share one time, as in `limit`.
@@ -42,7 +41,6 @@ pub fn closed(
             ended(&mut run, &done, *sent, now);
             if run.admit(now) {
                 *sent = now;
-                script.reuse(&mut done.request);
                 client.submit(Call::new(done.request, done.response).tag(done.tag));
             }
             match client.next_done() {
@@ -64,7 +62,7 @@ pub fn closed(
 pub fn open(
     plan: &Plan,
     rate: f64,
-    mut script: Script,
+    request: &Request,
     mut client: impl Driven,
     name: &str,
 ) -> Result<Record, Box<dyn Error>> {
@@ -72,7 +70,7 @@ pub fn open(
     let mut pace = Pace::new(plan, rate, run.began());
     let calls = plan.at_once();
     let mut due = vec![run.began(); calls as usize];
-    let spare = |tag: u32| (u64::from(tag), Request::get("/"), Response::new(), true);
+    let spare = |tag: u32| (u64::from(tag), request.clone(), Response::new());
     let mut free: Vec<_> = (0..calls).rev().map(spare).collect();
     let mut end;
     loop {
@@ -85,14 +83,9 @@ pub fn open(
                 patience = schedule::sleep(now, at);
                 break;
             }
-            let Some((tag, mut request, response, is_new)) = free.pop() else {
+            let Some((tag, request, response)) = free.pop() else {
                 break;
             };
-            if is_new {
-                request = script.request();
-            } else {
-                script.reuse(&mut request);
-            }
             due[tag as usize] = at;
             client.submit(Call::new(request, response).tag(tag));
             pace.sent(now);
@@ -108,7 +101,7 @@ pub fn open(
             continue;
         };
         ended(&mut run, &done, due[done.tag as usize], Instant::now());
-        free.push((done.tag, done.request, done.response, false));
+        free.push((done.tag, done.request, done.response));
     }
     run.opened(client.counters().opened);
     run.followed(pace.followed(end));
