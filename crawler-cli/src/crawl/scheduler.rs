@@ -91,11 +91,6 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         (self.hosts.work(host), &mut self.calls)
     }
 
-    /// The hosts, at the end of the crawl.
-    pub fn into_hosts(self) -> Hosts<W> {
-        self.hosts
-    }
-
     /// Notes that something changed that all hosts share, so that each may have something to send.
     pub fn wake_all(&mut self) {
         for host in self.hosts.ids() {

@@ -111,9 +111,8 @@ impl<'a> Reply<'a> {
         self.content_length.and_then(number)
     }
 
-    /// `Content-Range` (RFC 9110 §14.4): first and last byte, unless the requested range is not satisfiable, and the length
-    /// of the whole file, unless that is not known.
-    pub fn content_range(&self) -> Option<(Option<(u64, u64)>, Option<u64>)> {
+    /// `Content-Range` (RFC 9110 §14.4).
+    pub fn content_range(&self) -> Option<ContentRange> {
         let value = str::from_utf8(self.content_range?).ok()?;
         let (unit, rest) = value.split_once(' ')?;
         let (range, total) = rest.split_once('/')?;
@@ -138,6 +137,10 @@ impl<'a> Reply<'a> {
         self.last_modified.and_then(http_date)
     }
 }
+
+/// First and last byte, unless the requested range is not satisfiable, and the length of the whole file, unless that is not
+/// known.
+pub type ContentRange = (Option<(u64, u64)>, Option<u64>);
 
 /// A number of decimal digits only.
 fn number(digits: &[u8]) -> Option<u64> {

@@ -53,7 +53,7 @@ use journal::Journal;
 pub use journal::{Change, KeptCrawl, ListingProgress, Snapshot};
 use links::is_web_page;
 pub(super) use messages::http_date;
-pub use messages::{BodyEnd, Counts, Fetch, FetchId, FetchKind, Reply};
+pub use messages::{BodyEnd, ContentRange, Counts, Fetch, FetchId, FetchKind, Reply};
 use probes::Probes;
 use seen::Seen;
 use spelling::Spelling;
