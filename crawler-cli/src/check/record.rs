@@ -79,7 +79,7 @@ impl Checked {
     }
 
     /// What summaries count. Not for what is reported [again](Self::again), whose redirects are not known.
-    pub(super) fn said(&self) -> Said {
+    pub(crate) fn said(&self) -> Said {
         Said {
             verdict: self.answer.verdict,
             status: self.answer.status,
@@ -87,6 +87,13 @@ impl Checked {
             is_redirected: !self.answer.redirects.is_empty(),
             is_moved: self.answer.moved_to.is_some(),
         }
+    }
+
+    /// Whether this is the first that is said about the URL, or something else than before: who names a URL may change its
+    /// verdict.
+    pub(crate) fn is_news(&self) -> bool {
+        self.before
+            .is_none_or(|before| before.verdict != self.answer.verdict)
     }
 
     /// Whether the URL was reported before, and nothing but its verdict, status and standing is known.

@@ -104,7 +104,7 @@ impl Summary {
                 self.count_said(&checked.url, &checked.said(), |number| *number += 1);
             }
             // Who names a URL may change what is said about it: the last word counts.
-            Some(before) if before.verdict != checked.answer.verdict => {
+            Some(before) if checked.is_news() => {
                 self.count_said(&checked.url, before, |number| {
                     *number = number.saturating_sub(1);
                 });

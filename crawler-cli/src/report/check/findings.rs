@@ -149,7 +149,7 @@ impl Finding {
 
 impl Places {
     fn add(&mut self, checked: &Checked, finding: Finding) {
-        let is_first = checked.before.is_none();
+        let is_first = checked.is_news();
         self.urls += u64::from(is_first);
         let reason = finding.reason;
         if finding.is_given_up && self.add_given_up(checked, &reason) {
@@ -188,7 +188,7 @@ impl Places {
             self.bytes += key.0.len() + key.1.len();
         }
         let given_up = self.given_up.entry(key).or_default();
-        let is_first = checked.before.is_none();
+        let is_first = checked.is_news();
         given_up.urls += u64::from(is_first);
         given_up.places += checked.references.len().max(usize::from(is_first)) as u64;
         true
@@ -280,6 +280,11 @@ pub(super) struct Findings {
 impl Findings {
     pub(super) fn add(&mut self, judged: &Judged<'_>) {
         let checked = judged.checked;
+        // The places of a URL whose verdict changed go along with it.
+        let places = match checked.before.is_some() && checked.is_news() {
+            true => self.take(&identity(&checked.url)),
+            false => Vec::new(),
+        };
         let finding = match checked.is_late() {
             true => self.found_before(checked).or_else(|| Finding::of(judged)),
             false => Finding::of(judged),
@@ -292,7 +297,27 @@ impl Findings {
             self.found_bytes += url.len() + finding.reason.len();
             self.found.insert(url, finding.clone());
         }
-        self.parts[finding.part as usize].add(checked, finding);
+        let part = &mut self.parts[finding.part as usize];
+        for place in places {
+            part.push(Place {
+                reason: Arc::clone(&finding.reason),
+                ..place
+            });
+        }
+        part.add(checked, finding);
+    }
+
+    /// Takes back what was found about a URL, and returns its places that are kept.
+    fn take(&mut self, url: &str) -> Vec<Place> {
+        let Some(finding) = self.found.remove(url) else {
+            return Vec::new();
+        };
+        let part = &mut self.parts[finding.part as usize];
+        part.urls = part.urls.saturating_sub(1);
+        let kept = part
+            .kept
+            .extract_if(.., |place| *identity(&place.url) == *url);
+        kept.collect()
     }
 
     /// What was found about a URL when it was reported, if the same is said about it now.

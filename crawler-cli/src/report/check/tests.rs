@@ -380,6 +380,39 @@ fn later(first: &Checked, url: &str, line: u32) -> Checked {
     }
 }
 
+/// Who names a URL may change its verdict: what robots.txt keeps from the check is asked when the user names it.
+#[test]
+fn a_url_whose_verdict_changes_is_listed_by_the_last_one() {
+    let robots = Verdict::Failed(Cause::Robots);
+    let listed = checked("https://h.example/", robots);
+    let listed = at(listed, &[place("a.md", 1, 1, "")]);
+    let of = |verdict| Checked {
+        before: Some(listed.said()),
+        ..at(
+            checked("https://h.example/", verdict),
+            &[place("list", 2, 1, "")],
+        )
+    };
+    for (verdict, part) in [
+        (
+            Verdict::Failed(Cause::Status404),
+            Some(findings::Part::Broken),
+        ),
+        (Verdict::Ok, None),
+    ] {
+        let (mut findings, changed) = (Findings::default(), of(verdict));
+        for checked in [&listed, &changed] {
+            findings.add(&Judged::new(checked, Redirects::Report));
+        }
+        assert!(findings.part(findings::Part::Unjudged).is_empty());
+        assert_eq!(findings.part(findings::Part::Unjudged).all(), 0);
+        if let Some(part) = part {
+            let places = findings.part(part);
+            assert_eq!((places.urls(), places.all()), (1, 2));
+        }
+    }
+}
+
 #[test]
 fn places_that_are_found_later_are_listed_with_their_urls() {
     let samples = samples();

@@ -638,12 +638,16 @@ impl Batch {
             self.checked.extend(others);
             return said;
         };
-        let (mut before, _) = *before;
+        // All is said about another verdict, and summaries count the change once.
+        let first = Checked {
+            before: Some(before.0),
+            ..first
+        };
         for checked in std::iter::once(first).chain(others) {
-            if !checked.references.is_empty() || said.verdict != before.verdict {
-                // Summaries count the change once.
-                let before = std::mem::replace(&mut before, said);
-                let again = Checked::again(checked.url, said, before, checked.references);
+            if checked.is_news() {
+                self.checked.push(checked);
+            } else if !checked.references.is_empty() {
+                let again = Checked::again(checked.url, said, said, checked.references);
                 self.checked.push(again);
             }
         }

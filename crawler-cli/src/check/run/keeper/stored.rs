@@ -415,21 +415,37 @@ impl<S: Store> KeeperThread<S> {
         let (mut found, mut first) = (Vec::new(), None);
         self.store.records_of(&[id], &mut |record| {
             match late.remove(&record.link) {
-                Some(references) => found.push((record.spelling, references)),
-                None => _ = first.get_or_insert(record.spelling),
+                Some(references) => found.push(Record {
+                    references,
+                    ..record
+                }),
+                None => _ = first.get_or_insert(record),
             }
             ControlFlow::Continue(())
         })?;
         if found.is_empty() {
-            found.extend(first.map(|spelling| (spelling, Vec::new())));
+            found.extend(first.map(|record| Record {
+                references: Vec::new(),
+                ..record
+            }));
         }
-        // Summaries count the change once.
         let mut before = *before;
-        let found = found.into_iter().map(|(spelling, references)| {
+        let judge = &self.judge;
+        let found = found.into_iter().filter_map(|record| {
+            let checked = judge.checked(record)?;
             let before = std::mem::replace(&mut before, now);
-            Checked::again(spelling, now, before, references)
+            let changed = Checked {
+                before: Some(before),
+                ..checked
+            };
+            // All is said about another verdict, and summaries count the change once.
+            Some(match changed.is_news() {
+                true => changed,
+                false => Checked::again(changed.url, now, before, changed.references),
+            })
         });
-        self.reply(Reply::Judged(found.collect()))
+        let found = found.collect();
+        self.reply(Reply::Judged(found))
     }
 
     /// Reports new places of URLs that were reported before, by spelling.
