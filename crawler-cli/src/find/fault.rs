@@ -18,6 +18,8 @@ pub enum Fault {
     Exists(PathBuf),
     /// Another URL of this run has the same path on this file system.
     NameTaken(PathBuf),
+    /// Another process is downloading to this path.
+    InUse(PathBuf),
     /// The size differs from the size in the listing or in the head of the response.
     Length {
         /// The announced size, in bytes.
@@ -47,6 +49,9 @@ impl fmt::Display for Fault {
                 "not downloaded: another URL is written to {} as well",
                 path.display()
             ),
+            Self::InUse(path) => {
+                write!(f, "another process is downloading {}", path.display())
+            }
             Self::Length {
                 announced,
                 received,

@@ -104,7 +104,7 @@ pub(crate) struct Options {
     /// answer announces; if the listing shows another size, a warning says so. A file that exists already and has the
     /// size and time of the listing is skipped without a request. Any other existing file is compared with the length
     /// and the time in the head of the server's answer; a file that differs is an error and is not changed. A full disk
-    /// ends the run. One search at a time downloads to a directory.
+    /// ends the run.
     #[arg(long, value_name = "DIR")]
     pub(super) download: Vec<PathBuf>,
     /// Replace downloaded files that differ

@@ -90,7 +90,10 @@ pub(super) struct Note {
 impl Note {
     /// The file that a head describes.
     pub(super) fn of(head: &Reply<'_>, url: &str) -> Self {
-        let date = || head.last_modified.filter(|_| has_strong_date(head));
+        // A date is a strong validator if it is at least one second earlier than `Date` (RFC 9110 §8.8.2.2).
+        let dates = head.modified().zip(head.date.and_then(http_date));
+        let is_strong = dates.is_some_and(|(changed, sent)| changed < sent);
+        let date = || head.last_modified.filter(|_| is_strong);
         let tag = head.etag.filter(|tag| is_strong_tag(tag));
         let validator = tag.or_else(date).map(String::from_utf8_lossy);
         Self {
@@ -107,12 +110,6 @@ impl Note {
         let validator = note.validator.as_deref()?.as_bytes();
         (is_strong_tag(validator) || http_date(validator).is_some()).then_some(note)
     }
-}
-
-/// Whether `Last-Modified` is a strong validator: at least one second earlier than `Date` (RFC 9110 §8.8.2.2).
-fn has_strong_date(head: &Reply<'_>) -> bool {
-    let dates = head.modified().zip(head.date.and_then(http_date));
-    dates.is_some_and(|(changed, sent)| changed < sent)
 }
 
 /// Whether this is `"…"` of visible ASCII characters, which can be sent back unchanged.

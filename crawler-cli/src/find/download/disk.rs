@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
-use rustix::fs::{Access, AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::fs::{Access, AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, statat};
 use rustix::io::Errno;
 
 use super::answer::Note;
@@ -27,20 +27,11 @@ pub(in crate::find) struct Root {
 }
 
 impl Root {
-    /// Opens the directory, and creates it if it does not exist. Its lock keeps other processes away from partial files.
-    ///
-    /// # Errors
-    /// No files can be created in it, or another process downloads to it.
+    /// Opens the directory, and creates it if it does not exist. Fails if no files can be created in it.
     pub(in crate::find) fn open(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         let directory = rustix::fs::open(path, DIRECTORY, Mode::empty())?;
         rustix::fs::accessat(&directory, ".", Access::WRITE_OK, AtFlags::empty())?;
-        // Not every file system has locks.
-        if rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive)
-            == Err(Errno::WOULDBLOCK)
-        {
-            return Err(io::Error::other("another process downloads to it"));
-        }
         Ok(Self {
             directory: Arc::new(directory),
             path: path.to_owned(),
@@ -74,10 +65,9 @@ impl Root {
     /// # Errors
     /// Something else exists there (`AlreadyExists`), or the folder cannot be read.
     pub(super) fn existing(&self, name: &Name) -> io::Result<Option<FileMetadata>> {
-        let stat = self.parent(name, false).and_then(|directory| {
-            let flags = AtFlags::SYMLINK_NOFOLLOW;
-            Ok(rustix::fs::statat(&directory, name.file(), flags)?)
-        });
+        let stat = self
+            .parent(name, false)
+            .and_then(|directory| Ok(statat(&directory, name.file(), AtFlags::SYMLINK_NOFOLLOW)?));
         let Some(stat) = if_found(stat)? else {
             return Ok(None);
         };
@@ -119,7 +109,7 @@ pub(super) struct FileMetadata {
     pub(super) modified: i64,
 }
 
-/// A file that is not complete yet.
+/// A file that is not complete yet. Its lock keeps other processes away.
 #[derive(Debug)]
 pub(super) struct Partial {
     directory: OwnedFd,
@@ -130,19 +120,30 @@ pub(super) struct Partial {
     pub(super) begun_at: u64,
     /// What the bytes are of; `None` if nothing needs them any more. On disk if it has a validator.
     pub(super) note: Option<Note>,
+    is_finished: bool,
 }
 
 impl Partial {
-    /// Opens a partial file.
+    /// Opens a partial file and locks it; the error kind `WouldBlock` means that another process has it.
     fn open(directory: OwnedFd, name: &Name, more: OFlags) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | more;
         let file = rustix::fs::openat(&directory, name.partial(), flags, MODE)?;
-        let file = File::from(file);
+        Self::lock(directory, File::from(file), name)
+    }
+
+    /// Locks a partial file that was opened by its name.
+    fn lock(directory: OwnedFd, file: File, name: &Name) -> io::Result<Self> {
+        rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let meta = file.metadata()?;
         // A file with further hard links would be changed under its other names too.
         if !meta.is_file() || meta.nlink() > 1 {
             let not_ours = "the name of the partial file is used by something else";
             return Err(io::Error::other(not_ours));
+        }
+        // Another process has just finished the download, or given it up.
+        let named = statat(&directory, name.partial(), AtFlags::SYMLINK_NOFOLLOW);
+        if !named.is_ok_and(|named| (named.st_dev, named.st_ino) == (meta.dev(), meta.ino())) {
+            return Err(io::ErrorKind::WouldBlock.into());
         }
         Ok(Self {
             directory,
@@ -151,6 +152,7 @@ impl Partial {
             file,
             name: name.clone(),
             note: None,
+            is_finished: false,
         })
     }
 
@@ -202,6 +204,7 @@ impl Partial {
             self.file.set_modified(time)?;
         }
         rename(&self.directory, &self.name, overwrite)?;
+        self.is_finished = true;
         remove(&self.directory, &self.name.note())
     }
 }
@@ -209,7 +212,7 @@ impl Partial {
 impl Drop for Partial {
     /// Removes a partial file that no other run could continue. Errors cannot be reported here.
     fn drop(&mut self) {
-        if self.rest().is_none() {
+        if !self.is_finished && self.rest().is_none() {
             let _ = remove(&self.directory, &self.name.note());
             let _ = remove(&self.directory, &self.name.partial());
         }
@@ -236,7 +239,7 @@ fn rename(directory: &OwnedFd, name: &Name, overwrite: bool) -> io::Result<()> {
         if !matches!(renamed, Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP)) {
             return Ok(renamed?);
         }
-        if rustix::fs::statat(directory, to, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+        if statat(directory, to, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
     }
@@ -266,3 +269,29 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 
 /// Largest note in bytes: a URL, two dates and a tag, each of limited length.
 const MOST_NOTE_BYTES: u64 = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::find::host_crawl::Reply;
+
+    #[test]
+    fn a_file_that_another_process_finishes_is_not_touched() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Root::open(folder.path()).expect("writable");
+        let name = Name::of("http://h/x", None);
+        let note = Note::of(&Reply::default(), "http://h/x");
+        let mut first = root.create(&name, note).expect("created");
+        first.write(b"all").expect("written");
+        let place = root.path_of(&name);
+        let directory = || root.parent(&name, false).expect("created");
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(directory(), name.partial(), flags, MODE);
+        let opened = File::from(opened.expect("opened"));
+        first.finish(false).expect("finished");
+        drop(first);
+        let error = Partial::lock(directory(), opened, &name).expect_err("finished meanwhile");
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(fs::read(place).expect("a file"), b"all");
+    }
+}

@@ -93,10 +93,8 @@ impl Store {
         let name = Name::of(&wanted.url, self.base.as_ref());
         let path = self.root.path_of(&name);
         // The first URL that has a path keeps it.
-        let (own, taken) = (
-            fnv1a(wanted.url.as_bytes()),
-            fnv1a(path.as_os_str().as_bytes()),
-        );
+        let own = fnv1a(wanted.url.as_bytes());
+        let taken = fnv1a(path.as_os_str().as_bytes());
         if *self.claims.entry(taken).or_insert(own) != own {
             return Err(Cause::Download(Fault::NameTaken(path)).into());
         }
@@ -105,12 +103,11 @@ impl Store {
         if let Some(found) = existing.filter(|found| wanted.is_as_listed(*found)) {
             return Err(End::Saved(How::Kept, found.length));
         }
-        let may_continue = existing.is_none() || self.overwrite;
-        let partial = may_continue.then(|| self.root.find_partial(&name, &wanted.url));
-        let partial = partial
-            .transpose()
-            .map_err(|error| self.failed(&name, error))?
-            .flatten();
+        let mut partial = None;
+        if existing.is_none() || self.overwrite {
+            let found = self.root.find_partial(&name, &wanted.url);
+            partial = found.map_err(|error| self.failed(&name, error))?;
+        }
         Ok(Flight { name, partial })
     }
 
@@ -182,6 +179,8 @@ impl Store {
                 return Err(self.failed(name, ErrorKind::AlreadyExists.into()).into());
             }
         }
+        // The file is locked as long as it is open.
+        drop(flight.partial.take());
         let partial = self.root.create(name, note);
         flight.partial = Some(partial.map_err(|error| self.failed(name, error))?);
         Ok(())
@@ -290,6 +289,7 @@ impl Store {
         let path = self.root.path_of(name);
         Cause::Download(match kind {
             ErrorKind::AlreadyExists => Fault::Exists(path),
+            ErrorKind::WouldBlock => Fault::InUse(path),
             _ => Fault::File(path, error),
         })
     }

@@ -15,7 +15,7 @@ use crate::crawl::retry::Failed;
 use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::{Found, Saved, Unread};
-use crate::find::host_crawl::Reply;
+use crate::find::host_crawl::{Change, KeptCrawl, Reply};
 use crate::find::link::Link;
 use crate::find::policy::{Follow, Policy};
 use crate::find::range::{SizeRange, TimeRange};
@@ -570,6 +570,34 @@ fn codings_of_the_file_itself_are_its_own() {
             coding.escape_ascii()
         );
     }
+}
+
+/// What failed in an earlier run may fail again, and would keep the rest waiting.
+#[test]
+fn files_that_failed_in_an_earlier_run_come_last() {
+    let mut earlier = World::new();
+    earlier.crawl.keep_journal();
+    earlier.want("bad");
+    earlier.want("good");
+    let mut tasks = Vec::new();
+    for change in earlier.crawl.take_changes() {
+        if let Change::Wanted(number, text) = change {
+            tasks.push((number, text));
+        }
+    }
+    let mut world = World::new();
+    world.crawl.add_root("/pub/");
+    let kept = KeptCrawl {
+        files: tasks.split_off(1),
+        spilled: 1,
+        ..KeptCrawl::default()
+    };
+    world.crawl.restore(kept).expect("a crawl's own text");
+    let turn = &mut Turn::new(world.now, &mut world.log);
+    let added = world.crawl.add_back(turn, tasks);
+    added.expect("a crawl's own text");
+    world.expect("GET http://h/pub/good");
+    world.expect("GET http://h/pub/bad");
 }
 
 #[test]

@@ -97,7 +97,9 @@ impl HostCrawl {
                 None if !self.is_allowed(&task.target) => {
                     self.drop_task(turn, task, &Cause::Robots);
                 }
-                None => self.queue_of(task.kind).push_next(task),
+                // Files that failed before come after those that were not asked for.
+                None if task.kind == TaskKind::Wanted => self.files.push_last(task),
+                None => self.queue.push_next(task),
             }
         }
         // There may be no further reply that would resume the waiting listings.
