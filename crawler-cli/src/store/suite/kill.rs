@@ -78,6 +78,8 @@ fn kill_all<E: Durable>(what: What, is_over: impl Fn(&mut E::Store, &Told, u64) 
         loop {
             let (lines, was_killed) = run_child(&engine, what, &mut random);
             told.take(&lines);
+            // The child may have been killed before it made the store.
+            drop(engine.open());
             engine.check();
             killed += u64::from(was_killed);
             if is_over(&mut engine.open(), &told, seed) {
