@@ -94,7 +94,7 @@ impl fmt::Display for Reason {
 /// A change of the guard.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Switch {
-    /// The guard went on: stop asking, and void what was taken since [`OwnNetwork::void_since`].
+    /// The guard went on: stop asking, and void what is held back.
     On(Reason),
     /// The guard went off: ask again what is void.
     Off,
@@ -122,9 +122,8 @@ pub struct OwnNetwork<K> {
 }
 
 /// The guard while it is on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct On {
-    since: Timestamp,
     good_rounds: u32,
     rounds: u32,
 }
@@ -276,11 +275,6 @@ impl<K: Clone + Eq + Hash> OwnNetwork<K> {
         self.on.is_some()
     }
 
-    /// The time from which on results are void, while the guard is on: a window before it went on.
-    pub fn void_since(&self) -> Option<Timestamp> {
-        Some(before(self.on?.since, self.rules.window))
-    }
-
     /// The guard, for [`Context::guard`](crate::check::life::Context::guard). What it holds is due at once when it ends.
     pub fn held(&self, now: Timestamp) -> Option<Held> {
         self.on.map(|_| Held {
@@ -308,11 +302,7 @@ impl<K: Clone + Eq + Hash> OwnNetwork<K> {
     }
 
     fn turn_on(&mut self, now: Timestamp, reason: Reason) -> Switch {
-        self.on = Some(On {
-            since: now,
-            good_rounds: 0,
-            rounds: 0,
-        });
+        self.on = Some(On::default());
         self.round_at = Some(now);
         self.stops.begin(before(now, self.rules.window));
         Switch::On(reason)
@@ -530,7 +520,6 @@ mod tests {
     fn three_good_rounds_turn_it_off() {
         let mut own = Own::default();
         fail(&mut own, 100, 0..20, true);
-        assert_eq!(own.void_since(), Some(at(40)));
         assert_eq!(own.share_of_requests(at(100)), 0.0);
         assert_eq!(own.round(), Round::Hosts(vec![0, 1, 2, 3, 4]));
         let mut now = at(100);
@@ -547,7 +536,6 @@ mod tests {
             assert_eq!(switch, is_off.then_some(Switch::Off));
         }
         assert_eq!(own.held(now), None);
-        assert_eq!(own.void_since(), None);
         assert_eq!(own.share_of_requests(now), 0.1);
         assert_eq!(own.share_of_requests(after(now, RAMP)), 1.0);
         // From the look-back on, nothing ages.

@@ -33,11 +33,6 @@ impl Profile {
         }
     }
 
-    /// The profile with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|profile| profile.name() == name)
-    }
-
     /// The longest wait for an answer that a URL's first attempt has, where the profile limits the wait. Further attempts
     /// have the whole timeout: a slow host is never taken for a dead one.
     pub fn adaptive_timeout(self) -> Option<Duration> {

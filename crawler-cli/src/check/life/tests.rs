@@ -685,10 +685,6 @@ fn names_and_codes_are_those_of_the_store() {
         assert_eq!(State::from_code(state.code()), Some(state));
     }
     assert_eq!(State::from_code(8), None);
-    for profile in Profile::ALL {
-        assert_eq!(Profile::from_name(profile.name()), Some(profile));
-    }
-    assert_eq!(Profile::from_name("Default"), None);
 }
 
 #[test]
