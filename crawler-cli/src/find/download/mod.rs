@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::host_crawl::{FetchId, FileEnd, HostCrawl};
+use super::host_crawl::{FetchId, FetchKind, FileEnd, HostCrawl};
 use super::visitor::Turn;
 use crate::crawl::work::Body;
 
@@ -53,7 +53,7 @@ impl Downloads {
             let wanted = task.wanted.as_deref()?;
             match on.store.prepare(wanted) {
                 Ok(flight) => {
-                    let id = on.crawl.send_file(on.turn.now, task);
+                    let id = on.crawl.send(on.turn.now, task, FetchKind::File);
                     self.0.insert(id, flight);
                     break id;
                 }

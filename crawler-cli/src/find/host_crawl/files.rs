@@ -8,7 +8,7 @@ use url::Position;
 
 use super::HostCrawl;
 use super::messages::{FetchId, FetchKind};
-use super::task::{Task, TaskKind};
+use super::task::Task;
 use crate::crawl::retry::Failed;
 use crate::crawl::retry_queue::Attempts;
 use crate::find::cause::Cause;
@@ -73,11 +73,6 @@ impl HostCrawl {
     fn target_of<'u>(&self, url: &'u str) -> Option<&'u str> {
         let target = url.strip_prefix(&self.origin()[..Position::BeforePath]);
         target.filter(|target| target.starts_with('/'))
-    }
-
-    /// The request for a file is sent.
-    pub(in crate::find) fn send_file(&mut self, now: Instant, task: Task) -> FetchId {
-        self.send(now, task, FetchKind::File)
     }
 
     /// A file that was asked for, and its attempts.
@@ -146,14 +141,6 @@ impl HostCrawl {
         in_flight
             .filter(|(_, kind)| *kind == FetchKind::File)
             .count()
-    }
-
-    /// The queue to which a task of this kind belongs.
-    pub(super) fn queue_of(&mut self, kind: TaskKind) -> &mut super::RetryQueue<Task> {
-        match kind {
-            TaskKind::Wanted => &mut self.files,
-            _ => &mut self.queue,
-        }
     }
 }
 

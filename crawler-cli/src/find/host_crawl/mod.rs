@@ -166,7 +166,8 @@ impl HostCrawl {
         })
     }
 
-    fn send(&mut self, now: Instant, mut task: Task, kind: FetchKind) -> FetchId {
+    /// The request for a task is sent.
+    pub(super) fn send(&mut self, now: Instant, mut task: Task, kind: FetchKind) -> FetchId {
         self.politeness.handle_sent(now);
         task.attempts.handle_sent(now);
         self.counts.requests += 1;

@@ -68,7 +68,11 @@ impl HostCrawl {
             TaskKind::Robots => task,
             _ => self.journal.written(task),
         };
-        self.queue_of(task.kind).postpone(due, task);
+        let queue = match task.kind {
+            TaskKind::Wanted => &mut self.files,
+            _ => &mut self.queue,
+        };
+        queue.postpone(due, task);
     }
 
     /// The host cannot be used: gives up everything that waits, in memory or on disk, and that comes later.
