@@ -47,7 +47,7 @@ pub enum NotFollowed {
 impl fmt::Display for NotFollowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoLocation => f.write_str("redirects without Location"),
+            Self::NoLocation => f.write_str("redirects without a usable Location"),
             Self::BadLocation(value) => {
                 write!(
                     f,

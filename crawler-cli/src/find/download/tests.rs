@@ -262,7 +262,7 @@ fn redirects_that_lead_to_no_file_are_named_and_leave_nothing() {
             Some(b"file:///etc/passwd"),
             "redirects to \"file:///etc/passwd\", which is no usable http or https URL",
         ),
-        (None, "redirects without Location"),
+        (None, "redirects without a usable Location"),
         (Some(b"/pub/x"), "more than 5 redirects"),
     ] {
         let mut world = World::new();
