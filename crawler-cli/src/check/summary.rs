@@ -15,6 +15,8 @@ pub struct Summary {
     pub resumed: bool,
     /// URLs that are known so far; more than are reported while the check runs.
     pub known: u64,
+    /// Whether the check was stopped before its sources were read to their end: they may have further URLs.
+    pub is_read_in_part: bool,
     /// URLs that were reported.
     pub urls: u64,
     /// Places that refer to the reported URLs.

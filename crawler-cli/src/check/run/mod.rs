@@ -348,6 +348,7 @@ impl Run<'_> {
                     self.output.checked(checked);
                 }
             }
+            Reply::AllRead => self.output.summary.is_read_in_part = false,
             Reply::Done if self.output.is_over() => {}
             Reply::Done => self.keeper.send(Command::End),
             Reply::Ended => self.is_done = true,

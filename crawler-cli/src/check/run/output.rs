@@ -30,7 +30,10 @@ impl<'r> Output<'r> {
             cpu: CpuTime::of_process(),
             shown_at: None,
             has_results: false,
-            summary: Summary::default(),
+            summary: Summary {
+                is_read_in_part: true,
+                ..Summary::default()
+            },
         }
     }
 

@@ -58,6 +58,9 @@ pub(super) fn line(summary: &Summary) -> String {
         Ending::Stopped | Ending::Failed => {
             let left = summary.known.saturating_sub(summary.urls);
             line += &format!("; STOPPED early, {} left", count(left, "URL", "URLs"));
+            if summary.is_read_in_part {
+                line += ", and what was not read";
+            }
         }
     }
     line

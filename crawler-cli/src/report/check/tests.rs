@@ -12,7 +12,7 @@ use super::*;
 use crate::check::reason::reason;
 use crate::check::sources::{Problem, ProblemKind};
 use crate::check::verdict::Answer;
-use crate::check::{Cause, Class, Ending, HostTally, Reference, Said, Standing, Verdict};
+use crate::check::{Cause, Class, Ending, HostTally, Reference, Standing, Verdict};
 use crate::plain::redirect::Redirect;
 
 /// A URL that was asked once, with no place that refers to it.
@@ -291,9 +291,12 @@ fn a_good_check_has_only_figures() {
     );
     summary.ending = Ending::Stopped;
     summary.known = 5;
+    summary.is_read_in_part = true;
     let text = text::report(&Findings::default(), &summary, &Colours::new(false));
     assert!(
-        text.starts_with("1 URL at 2 places: 1 good; STOPPED early, 4 URLs left\n"),
+        text.starts_with(
+            "1 URL at 2 places: 1 good; STOPPED early, 4 URLs left, and what was not read\n"
+        ),
         "{text}"
     );
 }
@@ -360,21 +363,13 @@ fn lists_for_persons_are_bounded() {
 
 /// Places that were found after a URL was reported, about which nothing but the verdict is known.
 fn later(first: &Checked, url: &str, line: u32) -> Checked {
-    let answer = &first.answer;
-    let said = Said {
-        verdict: answer.verdict,
-        status: answer.status,
-        standing: first.standing,
-        is_redirected: !answer.redirects.is_empty(),
-        is_moved: answer.moved_to.is_some(),
-    };
     let answer = Answer {
-        status: answer.status,
-        ..Answer::of(answer.verdict)
+        status: first.answer.status,
+        ..Answer::of(first.answer.verdict)
     };
     Checked {
         standing: first.standing,
-        before: Some(said),
+        before: Some(first.said()),
         references: vec![place("later.md", line, 1, "")],
         ..Checked::of(url.to_owned(), answer)
     }

@@ -204,6 +204,7 @@ impl Memory {
             Some(Next::Nothing) => false,
             Some(Next::End) | None => {
                 self.sources = None;
+                self.replies.push_back(Reply::AllRead);
                 false
             }
         }

@@ -60,6 +60,8 @@ pub(super) enum Reply {
         unsupported: u64,
         excluded: u64,
     },
+    /// The sources have ended.
+    AllRead,
     /// URLs that are judged.
     Judged(Vec<Checked>),
     /// The sources have ended, and nothing is left to ask or to report.

@@ -228,7 +228,7 @@ impl<S: Store> KeeperThread<S> {
                 Err(_) => {
                     self.sources = never();
                     self.has_sources = false;
-                    Ok(())
+                    self.reply(Reply::AllRead)
                 }
             },
             default(time) => Ok(()),
