@@ -13,8 +13,8 @@ use courser::{Call, CallId, Client, Completion, Error, Read, Request, Response};
 /// The client of a crawl.
 pub struct Calls<N: Net = OsNet> {
     client: Client<N>,
-    /// Completions that came during [`drive_connections`](Self::drive_connections). Never more than the calls in flight
-    /// then, because nothing is submitted meanwhile.
+    /// Completions that came during [`drive_connections`](Self::drive_connections), and were not waited for yet. Never more
+    /// than the calls in flight then, because nothing is submitted meanwhile.
     queued_completions: VecDeque<Completion>,
     /// Buffers of finished calls, for reuse.
     spare: Vec<(Request, Response)>,
@@ -49,9 +49,14 @@ impl<N: Net> Calls<N> {
         self.client.waker()
     }
 
-    /// Calls that the client has not completed, or whose body has not ended.
+    /// Calls whose completion was not waited for, or whose body has not ended.
     pub fn in_flight(&self) -> usize {
-        self.client.in_flight()
+        self.client.in_flight() + self.queued_completions.len()
+    }
+
+    /// Whether a wait ends at once.
+    pub fn has_queued(&self) -> bool {
+        !self.queued_completions.is_empty()
     }
 
     /// An empty request and response, with the buffers of a finished call if there is one.
@@ -74,17 +79,15 @@ impl<N: Net> Calls<N> {
         self.client.submit(call);
     }
 
-    /// A completion that came during [`drive_connections`](Self::drive_connections).
-    pub fn next_queued(&mut self) -> Option<Completion> {
-        self.queued_completions.pop_front()
-    }
-
     /// Waits at most `timeout` for the next completion.
     ///
     /// # Errors
     /// An error of the operating system. The client cannot be used after it.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<Option<Completion>> {
-        self.client.wait(Some(timeout))
+        match self.queued_completions.pop_front() {
+            None => self.client.wait(Some(timeout)),
+            done => Ok(done),
+        }
     }
 
     /// As [`wait`](Self::wait), but with or without calls in flight, and a [waker](Self::waker) ends the wait.
@@ -92,7 +95,10 @@ impl<N: Net> Calls<N> {
     /// # Errors
     /// An error of the operating system. The client cannot be used after it.
     pub fn wait_or_wake(&mut self, timeout: Duration) -> io::Result<Option<Completion>> {
-        self.client.wait_or_wake(Some(timeout))
+        match self.queued_completions.pop_front() {
+            None => self.client.wait_or_wake(Some(timeout)),
+            done => Ok(done),
+        }
     }
 
     /// A call whose body can be read.

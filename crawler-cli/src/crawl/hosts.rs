@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use courser::{Proxies, proto};
 use url::{Position, Url};
 
 use super::identity::{Identities, Identity};
 use super::origin::root_of;
+use super::transfer::Transfer;
 
 /// The hosts of a crawl, each with the work to be done there.
 #[derive(Debug)]
@@ -17,6 +19,9 @@ pub struct Hosts<W> {
     /// By the URL of the root of the host.
     by_root: HashMap<Url, HostId>,
     identities: Identities,
+    proxies: Proxies,
+    /// The number of hosts at which those without work are removed.
+    crowd: usize,
 }
 
 /// The index of a host in its crawl. The id of a host that was removed is used again.
@@ -47,17 +52,18 @@ impl<W> Default for Hosts<W> {
             free: Vec::new(),
             by_root: HashMap::new(),
             identities: Identities::default(),
+            proxies: Proxies::default(),
+            crowd: LEAST_CROWD,
         }
     }
 }
 
 impl<W> Hosts<W> {
-    /// No hosts. Those that are added get these identities.
-    pub fn new(identities: Identities) -> Self {
-        Self {
-            identities,
-            ..Self::default()
-        }
+    /// No hosts. Those that are added get the identities and the proxies of `transfer`.
+    pub fn new(transfer: &Transfer) -> Self {
+        let mut hosts = Self::default();
+        hosts.set_transfer(transfer);
+        hosts
     }
 
     /// Adds a host. `root` is the URL of its root, `stats` its index in the statistics.
@@ -105,9 +111,16 @@ impl<W> Hosts<W> {
         self.host(id).connections = most;
     }
 
-    /// Hosts that are added from now on get these identities.
-    pub(crate) fn set_identities(&mut self, identities: Identities) {
-        self.identities = identities;
+    /// Hosts that are added from now on get these identities and proxies.
+    pub(crate) fn set_transfer(&mut self, transfer: &Transfer) {
+        self.identities = transfer.identities.clone();
+        self.proxies = transfer.proxies.clone();
+    }
+
+    /// The proxy for the host with this root, without credentials.
+    pub(crate) fn proxy(&self, root: &Url) -> Option<String> {
+        let url = proto::Url::parse(root.as_str()).ok()?;
+        self.proxies.pick(&url).map(ToString::to_string)
     }
 
     /// Removes a host that has no calls.
@@ -121,6 +134,16 @@ impl<W> Hosts<W> {
     /// The host with this root URL.
     pub fn at(&self, root: &Url) -> Option<HostId> {
         self.by_root.get(root).copied()
+    }
+
+    /// Whether the hosts without work are to be removed before another is added.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.len() >= self.crowd
+    }
+
+    /// The hosts without work were removed. They are not looked for again before many others have come.
+    pub(super) fn handle_tidied(&mut self) {
+        self.crowd = LEAST_CROWD.max(self.len() * 2);
     }
 
     /// The number of hosts.
@@ -168,6 +191,9 @@ impl<W> Hosts<W> {
         self.all[id.0].as_mut().expect("the host was not removed")
     }
 }
+
+/// Hosts in memory, of which some may have no work.
+const LEAST_CROWD: usize = 4_000;
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,7 @@ pub mod cancel;
 pub mod ceiling;
 pub mod clock;
 pub mod failure;
+pub(crate) mod feeder;
 pub(crate) mod file_names;
 pub(crate) mod fleet;
 pub mod hosts;

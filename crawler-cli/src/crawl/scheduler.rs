@@ -218,15 +218,9 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
 
 /// Completions and bodies.
 impl<W: HostWork, N: Net> Scheduler<W, N> {
-    /// Whether a body is known to be readable, so that waiting is unnecessary.
+    /// Whether a body is known to be readable, or a call to be complete, so that waiting is unnecessary.
     pub fn has_more(&self) -> bool {
-        !self.streams.is_idle()
-    }
-
-    /// Handles a completion that came while a command ran. Returns its host; `None` if there is none.
-    pub fn handle_queued(&mut self, shared: &mut W::Shared<'_>) -> Option<HostId> {
-        let done = self.calls.next_queued()?;
-        Some(self.handle(done, shared))
+        !self.streams.is_idle() || self.calls.has_queued()
     }
 
     /// Waits for a completion and handles it. Returns its host; `None` after the timeout.

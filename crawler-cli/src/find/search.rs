@@ -1,16 +1,17 @@
 //! Searches all hosts concurrently: creates the hosts, lets the scheduler drive them, passes findings of one host to
 //! others, and saves the progress.
 
-use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use courser::{TlsConfig, proto};
+use courser::TlsConfig;
+use courser::net::os::OsNet;
 use url::{Position, Url};
 
 use super::Find;
 use super::cause::Cause;
 use super::download::Store;
+use super::found::Unread;
 use super::host::{Files, Host, Shared};
 use super::host_crawl::Counts;
 use super::link::{Link, LinkKind};
@@ -18,7 +19,8 @@ use super::policy::Follow;
 use super::run::Run;
 use super::state::StateError;
 use super::summary::Ending;
-use super::visitor::Turn;
+use super::visitor::{Turn, Visitor as _};
+use crate::crawl::feeder::{Feeder, Parts};
 use crate::crawl::hosts::{HostId, Hosts};
 use crate::crawl::origin::root_of;
 use crate::crawl::scheduler::Scheduler;
@@ -51,32 +53,40 @@ pub(super) fn search<'r>(find: &'r Find, store: Option<Store>, run: Run<'r>) -> 
             transfer.client(&find.starts)
         }
     };
-    let mut hosts = hosts_of_starts(find, &mut shared);
-    if let Err(error) = restore(&mut hosts, find, &mut shared) {
-        shared.run.state_failed(&error);
-        return shared.run;
-    }
-    match client {
-        Ok(client) => {
-            let scheduler = Scheduler::new(hosts, client, transfer);
-            let mut search = Search {
-                scheduler,
-                find,
-                shared,
+    let client = match client {
+        Ok(client) => client,
+        Err(error) => {
+            let cause = Cause::Transfer(Box::new(error));
+            let mut visitor = shared.run.visitor(None);
+            for url in &find.starts {
+                let (url, from) = (url.as_str(), None);
+                let cause = &cause;
+                visitor.unread(Unread { url, cause, from });
+            }
+            let counts = Counts {
+                unread: find.starts.len() as u64,
+                ..Counts::default()
             };
+            shared.run.client_failed();
+            shared.run.update(counts, 0);
+            return shared.run;
+        }
+    };
+    let mut search = Search {
+        scheduler: Scheduler::new(Hosts::new(transfer), client, transfer),
+        find,
+        shared,
+    };
+    search.add_starts();
+    match search.restore() {
+        Ok(()) => {
             search.run();
             search.update();
             search.tell_not_reached();
-            search.shared.run
         }
-        Err(error) => {
-            let cause = Cause::Transfer(Box::new(error));
-            abandon(&mut hosts, &cause, &mut shared);
-            shared.run.client_failed();
-            update(&hosts, &mut shared);
-            shared.run
-        }
+        Err(error) => search.shared.run.state_failed(&error),
     }
+    search.shared.run
 }
 
 /// Gives a host up if no request can be sent there.
@@ -95,78 +105,6 @@ fn check_scheme(host: &mut Host, shared: &mut Shared<'_>) {
     }
 }
 
-/// Creates the hosts of the starts.
-fn hosts_of_starts(find: &Find, shared: &mut Shared<'_>) -> Hosts<Host> {
-    let mut hosts = Hosts::new(find.settings.transfer.identities.clone());
-    for start in &find.starts {
-        let id = host_of(&mut hosts, start, find, shared);
-        let target = &start[Position::BeforePath..Position::AfterQuery];
-        hosts.work(id).crawl.add_start(target);
-    }
-    for (_, host) in hosts.works_mut() {
-        check_scheme(host, shared);
-    }
-    hosts
-}
-
-/// The host of a URL; created if it is new.
-fn host_of(hosts: &mut Hosts<Host>, url: &Url, find: &Find, shared: &mut Shared<'_>) -> HostId {
-    let root = root_of(url);
-    if let Some(host) = hosts.at(&root) {
-        return host;
-    }
-    let proxied = proto::Url::parse(root.as_str()).ok();
-    let proxy = proxied.and_then(|url| find.settings.transfer.proxies.pick(&url));
-    let proxy = proxy.map(ToString::to_string);
-    let connections = find.settings.transfer.connections.get();
-    let mut host = Host::new(&root, proxy, connections, &find.policy);
-    if find.policy.follow == Follow::Pages {
-        for root in find.scope.roots(url) {
-            host.crawl.add_root(root);
-        }
-    }
-    let stats = shared.run.stats().add_host(&root[..Position::BeforePath]);
-    let rate = host.crawl.politeness().rate();
-    shared.run.stats().note_rate(stats, rate);
-    host.number = i64::try_from(hosts.len()).unwrap_or(i64::MAX);
-    hosts.add(root, stats, host)
-}
-
-/// Restores the hosts from the state of an earlier run, if the search has a state, including hosts that links led to.
-fn restore(
-    hosts: &mut Hosts<Host>,
-    find: &Find,
-    shared: &mut Shared<'_>,
-) -> Result<(), StateError> {
-    let Some(state) = shared.run.state() else {
-        return Ok(());
-    };
-    let tally = state.is_resumed().then(|| state.tally()).transpose()?;
-    let further = state.further_hosts(hosts.len())?;
-    if let Some(tally) = tally {
-        shared.run.events.resume(tally);
-    }
-    for root in further {
-        host_of(hosts, &root, find, shared);
-    }
-    for (_, host) in hosts.works_mut() {
-        let Some(state) = shared.run.state() else {
-            break;
-        };
-        let saved = state.load(host.number)?;
-        host.crawl.expect_later_run();
-        let restored = match saved {
-            Some(kept) => host.crawl.restore(kept),
-            None => {
-                host.crawl.keep_journal();
-                Ok(())
-            }
-        };
-        restored.map_err(|text| state.damaged(text))?;
-    }
-    Ok(())
-}
-
 /// The state of the running search.
 struct Search<'r> {
     scheduler: Scheduler<Host>,
@@ -174,17 +112,115 @@ struct Search<'r> {
     shared: Shared<'r>,
 }
 
+impl<'r> Feeder<'r> for Search<'r> {
+    type Work = Host;
+    type Net = OsNet;
+    type Queue = HostId;
+
+    fn parts(&mut self) -> Parts<'_, 'r, Host, OsNet> {
+        (&mut self.scheduler, &mut self.shared)
+    }
+
+    fn work(&mut self, root: &Url, proxy: Option<String>) -> Host {
+        let find = self.find;
+        let connections = find.settings.transfer.connections.get();
+        let mut host = Host::new(root, proxy, connections, &find.policy);
+        if find.policy.follow == Follow::Pages {
+            for root in find.scope.roots(root) {
+                host.crawl.add_root(root);
+            }
+        }
+        let number = self.scheduler.hosts().len();
+        host.number = i64::try_from(number).unwrap_or(i64::MAX);
+        host
+    }
+
+    /// Each host knows what was found there.
+    fn needs(&self, _: HostId) -> bool {
+        true
+    }
+
+    /// Takes back the spilled tasks that the crawl of a host has room for.
+    fn give(&mut self, id: HostId) -> bool {
+        if let Err(error) = self.take_back(id) {
+            self.shared.run.state_failed(&error);
+        }
+        false
+    }
+
+    fn handle_filled(&mut self, _: HostId) {}
+
+    /// Passes findings of one host to other hosts.
+    fn collect(&mut self) {
+        self.hand_over_links();
+        self.hand_over_files();
+    }
+
+    fn is_asking(&self) -> bool {
+        true
+    }
+
+    fn rest(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
+}
+
+/// The hosts.
+impl Search<'_> {
+    /// Creates the hosts of the starts.
+    fn add_starts(&mut self) {
+        for start in &self.find.starts {
+            let id = self.host_of(root_of(start));
+            let target = &start[Position::BeforePath..Position::AfterQuery];
+            self.scheduler.hosts().work(id).crawl.add_start(target);
+        }
+        for (_, host) in self.scheduler.hosts().works_mut() {
+            check_scheme(host, &mut self.shared);
+        }
+    }
+
+    /// Restores the hosts from the state of an earlier run, if the search has a state, including hosts that links led to.
+    fn restore(&mut self) -> Result<(), StateError> {
+        let hosts = self.scheduler.hosts().len();
+        let Some(state) = self.shared.run.state() else {
+            return Ok(());
+        };
+        let tally = state.is_resumed().then(|| state.tally()).transpose()?;
+        let further = state.further_hosts(hosts)?;
+        if let Some(tally) = tally {
+            self.shared.run.events.resume(tally);
+        }
+        for root in further {
+            self.host_of(root);
+        }
+        for (_, host) in self.scheduler.hosts().works_mut() {
+            let Some(state) = self.shared.run.state() else {
+                break;
+            };
+            let saved = state.load(host.number)?;
+            host.crawl.expect_later_run();
+            let restored = match saved {
+                Some(kept) => host.crawl.restore(kept),
+                None => {
+                    host.crawl.keep_journal();
+                    Ok(())
+                }
+            };
+            restored.map_err(|text| state.damaged(text))?;
+        }
+        Ok(())
+    }
+}
+
 impl Search<'_> {
     fn run(&mut self) {
         loop {
-            if let Err(error) = self.take_back() {
-                return self.shared.run.state_failed(&error);
-            }
+            self.fill_all();
             if self.shared.files.is_some() {
                 // All hosts share the number of files that are downloaded at a time.
                 self.scheduler.wake_all();
             }
-            self.scheduler.submit_all(&mut self.shared);
+            self.submit_all();
             // A search that was stopped while it handled a reply does not save that reply, and handles it again.
             if self.shared.run.ending() == Ending::Stopped {
                 return;
@@ -205,9 +241,12 @@ impl Search<'_> {
                 self.shared.run.events.summary.ending = Ending::Stopped;
                 return;
             }
-            if let Err(error) = self.wait() {
-                let cause = Cause::Transfer(Box::new(error));
-                abandon(self.scheduler.hosts(), &cause, &mut self.shared);
+            let longest = match self.wants_back() {
+                true => Duration::ZERO,
+                false => LONGEST_WAIT,
+            };
+            if let Err(error) = self.wait(longest) {
+                self.abandon(&Cause::Transfer(Box::new(error)));
                 return self.shared.run.client_failed();
             }
         }
@@ -225,12 +264,25 @@ impl Search<'_> {
         }
     }
 
+    /// Updates the counts, shows progress and commits.
     fn update(&mut self) {
         let hosts = self.scheduler.hosts();
-        if let Some(files) = &mut self.shared.files {
+        let files = &mut self.shared.files;
+        let under_way = files.as_mut().map_or(0, |files| {
             files.hosts = hosts.works().filter(|host| host.crawl.has_files()).count();
+            files.under_way
+        });
+        let of_each = hosts.works().map(|host| host.crawl.counts());
+        let counts = of_each.fold(Counts::default(), |sum, counts| sum + counts);
+        self.shared.run.update(counts, under_way as u64);
+    }
+
+    /// Gives up everything that is known.
+    fn abandon(&mut self, cause: &Cause) {
+        let now = Instant::now();
+        for (_, host) in self.scheduler.hosts().works_mut() {
+            host.abandon(now, cause, &mut self.shared);
         }
-        update(hosts, &mut self.shared);
     }
 
     /// After `-quit`, the downloads that were found before still complete.
@@ -240,31 +292,35 @@ impl Search<'_> {
         ending == Ending::Stopped || hosts.all(|host| !host.is_open(ending))
     }
 
-    /// Takes back spilled tasks, for the host crawls that have room for them.
-    fn take_back(&mut self) -> Result<(), StateError> {
-        if self.shared.run.is_over() {
-            return Ok(());
+    /// Fills the crawls that have room for spilled tasks.
+    fn fill_all(&mut self) {
+        if self.shared.run.state().is_none() {
+            return;
         }
         let ids: Vec<HostId> = self.scheduler.hosts().ids().collect();
         for id in ids {
-            let wanted = self.scheduler.hosts().work(id).crawl.wants_back();
-            if wanted == 0 {
-                continue;
-            }
-            let (host, calls) = self.scheduler.work_and_calls(id);
-            let number = host.number;
-            let Some(state) = &mut self.shared.run.events.state else {
-                return Ok(());
-            };
-            let back = state.take_back(number, wanted)?;
-            let visitor = &mut self.shared.run.visitor(Some(calls));
-            let turn = &mut Turn::new(Instant::now(), visitor);
-            let added = host.crawl.add_back(turn, back);
-            if let (Err(text), Some(state)) = (added, self.shared.run.state()) {
-                return Err(state.damaged(text));
-            }
-            self.hand_over_files();
+            self.fill(id);
         }
+    }
+
+    fn take_back(&mut self, id: HostId) -> Result<(), StateError> {
+        let wanted = self.scheduler.hosts().work(id).crawl.wants_back();
+        if wanted == 0 || self.shared.run.is_over() {
+            return Ok(());
+        }
+        let (host, calls) = self.scheduler.work_and_calls(id);
+        let number = host.number;
+        let Some(state) = &mut self.shared.run.events.state else {
+            return Ok(());
+        };
+        let back = state.take_back(number, wanted)?;
+        let visitor = &mut self.shared.run.visitor(Some(calls));
+        let turn = &mut Turn::new(Instant::now(), visitor);
+        let added = host.crawl.add_back(turn, back);
+        if let (Err(text), Some(state)) = (added, self.shared.run.state()) {
+            return Err(state.damaged(text));
+        }
+        self.hand_over_files();
         Ok(())
     }
 
@@ -292,48 +348,11 @@ impl Search<'_> {
         }
     }
 
-    /// Waits until an answer arrives, a host may send, or progress is to be shown. Then handles the answers that are
-    /// there, at most one per connection, so that a fast server cannot delay the output.
-    fn wait(&mut self) -> io::Result<()> {
-        if self.scheduler.handle_queued(&mut self.shared).is_some() {
-            self.hand_over();
-            return Ok(());
-        }
-        let now = Instant::now();
-        let due = self.scheduler.poll_timeout(now);
-        let until_due = due.map(|due| due.saturating_duration_since(now));
-        let mut timeout = until_due.map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT));
-        if self.scheduler.has_more() || self.wants_back() {
-            timeout = Duration::ZERO;
-        }
-        if self.scheduler.is_idle() {
-            thread::sleep(timeout);
-            self.shared.run.stats().handle_held(timeout);
-            return Ok(());
-        }
-        for _ in 0..self.scheduler.in_flight() {
-            let Some(host) = self.scheduler.handle_next(timeout, &mut self.shared)? else {
-                break;
-            };
-            self.hand_over();
-            self.scheduler.submit(host, &mut self.shared);
-            timeout = Duration::ZERO;
-        }
-        self.scheduler.read_bodies(&mut self.shared);
-        Ok(())
-    }
-
     /// Whether a host crawl has room for spilled tasks.
     fn wants_back(&mut self) -> bool {
         let is_kept = self.shared.run.state().is_some() && !self.shared.run.is_over();
         let mut hosts = self.scheduler.hosts().works();
         is_kept && hosts.any(|host| host.crawl.wants_back() > 0)
-    }
-
-    /// Passes findings of one host to other hosts.
-    fn hand_over(&mut self) {
-        self.hand_over_links();
-        self.hand_over_files();
     }
 
     /// Passes links to the crawls of their hosts.
@@ -361,7 +380,7 @@ impl Search<'_> {
     fn add_link(&mut self, link: &Link) {
         let hosts = self.scheduler.hosts();
         let is_new = hosts.at(&root_of(&link.url)).is_none();
-        let id = host_of(hosts, &link.url, self.find, &mut self.shared);
+        let id = self.host_of(root_of(&link.url));
         let (host, calls) = self.scheduler.work_and_calls(id);
         if is_new && self.shared.run.events.state.is_some() {
             host.crawl.keep_journal();
@@ -389,21 +408,6 @@ impl Search<'_> {
                 self.shared.run.events.summary.downloads.wanted += u64::from(is_new);
             }
         }
-    }
-}
-
-/// Updates the counts, shows progress and commits.
-fn update(hosts: &Hosts<Host>, shared: &mut Shared<'_>) {
-    let of_each = hosts.works().map(|host| host.crawl.counts());
-    let counts = of_each.fold(Counts::default(), |sum, counts| sum + counts);
-    let under_way = shared.files.as_ref().map_or(0, |files| files.under_way);
-    shared.run.update(counts, under_way as u64);
-}
-
-fn abandon(hosts: &mut Hosts<Host>, cause: &Cause, shared: &mut Shared<'_>) {
-    let now = Instant::now();
-    for (_, host) in hosts.works_mut() {
-        host.abandon(now, cause, shared);
     }
 }
 

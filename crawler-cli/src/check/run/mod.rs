@@ -5,13 +5,12 @@
 //! reported.
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser::proto;
+use courser::net::os::OsNet;
 use jiff::Timestamp;
-use url::{Position, Url};
+use url::Url;
 
 use super::checker::{Checker, Keeping, Reach, Tolerance};
 use super::event::Event;
@@ -21,6 +20,7 @@ use super::life::{Held, Rules};
 use super::sources::{self, Input, SourceOptions};
 use super::summary::Summary;
 use super::task::{self, Hop, Task};
+use crate::crawl::feeder::{Feeder, Parts};
 use crate::crawl::fleet::{Fleet, Take};
 use crate::crawl::hosts::{HostId as WorkId, Hosts};
 use crate::crawl::origin::root_of;
@@ -28,7 +28,6 @@ use crate::crawl::reporter::Reporter;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::stats::{Standing, Stats};
 use crate::crawl::transfer::Transfer;
-use crate::crawl::work::HostWork as _;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Completed, EntryId, HostId, Queued, StoreError};
 
@@ -78,9 +77,8 @@ pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
             return output.finish(Stats::default());
         }
     };
-    let hosts = Hosts::new(plan.transfer.identities.clone());
     let is_kept = plan.keeping.state.is_some();
-    let scheduler = Scheduler::new(hosts, client, &plan.transfer);
+    let scheduler = Scheduler::new(Hosts::new(&plan.transfer), client, &plan.transfer);
     let mut run = Run {
         scheduler,
         shared: Shared::new(Stats::default()),
@@ -97,9 +95,7 @@ pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
         }),
         pages: Pages::new(plan.reach, &plan.inputs, &plan.sources),
         policy: Arc::new(plan.policy),
-        transfer: plan.transfer,
         output,
-        most_hosts: MOST_HOSTS,
         is_done: false,
     };
     run.run();
@@ -171,10 +167,7 @@ struct Run<'r> {
     lives: Option<Lives>,
     pages: Pages,
     policy: Arc<Policy>,
-    transfer: Transfer,
     output: Output<'r>,
-    /// The number of works at which those without anything to do are removed.
-    most_hosts: usize,
     /// Whether everything is reported, and the keeper knows.
     is_done: bool,
 }
@@ -208,7 +201,7 @@ impl Run<'_> {
             if self.is_done || self.output.is_over() {
                 return;
             }
-            if let Err(error) = self.wait(has_more) {
+            if let Err(error) = self.wait(self.longest_wait(has_more)) {
                 return self.output.failed(&Event::NetworkFailed(&error));
             }
         }
@@ -218,7 +211,7 @@ impl Run<'_> {
     fn ask(&mut self) {
         match self.outage {
             Outage::Since { began, is_cleared } => self.sit_out(began, is_cleared),
-            Outage::No | Outage::GivenUp => self.scheduler.submit_all(&mut self.shared),
+            Outage::No | Outage::GivenUp => self.submit_all(),
         }
         self.collect();
         let mut rulings = Rulings::default();
@@ -259,47 +252,13 @@ impl Run<'_> {
         self.shared.stats.handle_standing(stats, standing);
     }
 
-    /// Waits until an answer arrives, a host may be asked, or the keeper says something. Then handles the answers that are
-    /// there, at most one per connection. `has_more`: whether the sources may have more at once.
-    fn wait(&mut self, has_more: bool) -> io::Result<()> {
-        let now = Instant::now();
-        // While calls end before an outage is sat out, no host may be asked.
-        let due = match self.outage {
-            Outage::Since {
-                is_cleared: false, ..
-            } => None,
-            _ => self.scheduler.poll_timeout(now),
-        };
-        let until_due = due.map(|due| due.saturating_duration_since(now));
-        let mut timeout = until_due.map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT));
-        if has_more || self.scheduler.has_more() {
-            timeout = Duration::ZERO;
+    /// The longest wait for answers. `has_more`: whether the sources may have more at once.
+    fn longest_wait(&self, has_more: bool) -> Duration {
+        match self.fleet.is_taking() && !self.scheduler.is_idle() {
+            _ if has_more => Duration::ZERO,
+            true => LONGEST_READ,
+            false => LONGEST_WAIT,
         }
-        if self.scheduler.is_idle() {
-            let reply = self.keeper.wait(timeout);
-            if due.is_some() {
-                self.shared.stats.handle_held(now.elapsed());
-            }
-            if let Some(reply) = reply {
-                self.handle(reply);
-            }
-            return Ok(());
-        }
-        if self.fleet.is_taking() {
-            timeout = timeout.min(LONGEST_READ);
-        }
-        for _ in 0..self.scheduler.in_flight() {
-            let Some(host) = self.scheduler.handle_next(timeout, &mut self.shared)? else {
-                break;
-            };
-            self.collect();
-            if matches!(self.outage, Outage::No) {
-                self.scheduler.submit(host, &mut self.shared);
-            }
-            timeout = Duration::ZERO;
-        }
-        self.scheduler.read_bodies(&mut self.shared);
-        Ok(())
     }
 
     fn handle(&mut self, reply: Reply) {
@@ -357,42 +316,23 @@ impl Run<'_> {
     }
 }
 
-/// From the store to the works.
-impl Run<'_> {
-    /// Begins to work on further hosts.
-    fn activate(&mut self) {
-        while let Some(take) = self.fleet.activate() {
-            self.send(take);
-        }
+impl<'s> Feeder<'s> for Run<'_> {
+    type Work = Host;
+    type Net = OsNet;
+    type Queue = HostId;
+
+    fn parts(&mut self) -> Parts<'_, 's, Host, OsNet> {
+        (&mut self.scheduler, &mut self.shared)
     }
 
-    fn take(&mut self, host: HostId) {
-        if let Some(take) = self.fleet.take(host) {
-            self.send(take);
-        }
+    fn work(&mut self, root: &Url, proxy: Option<String>) -> Host {
+        Host::new(root.clone(), proxy, Arc::clone(&self.policy))
     }
 
-    fn send(&mut self, take: Take<HostId, EntryId>) {
-        self.keeper.send(Command::Take {
-            host: take.queue,
-            after: take.after.unwrap_or(EntryId::START),
-            limit: take.limit,
-        });
+    fn needs(&self, host: WorkId) -> bool {
+        self.fleet.uses(host)
     }
 
-    /// Gives URLs of a host to its work, as many as it has room for.
-    fn fill(&mut self, host: HostId) {
-        if !matches!(self.outage, Outage::Since { .. }) {
-            while self.give(host) {}
-        }
-        self.take(host);
-        let work = self.fleet.work(host);
-        if self.fleet.rest(host) {
-            self.handle_rest(host, work);
-        }
-    }
-
-    /// Gives the next URL of a host to its work, unless there is nothing to ask. Returns whether to go on.
     fn give(&mut self, host: HostId) -> bool {
         let known = self.fleet.work(host);
         if known.is_some_and(|work| self.scheduler.hosts().work(work).room() == 0) {
@@ -432,60 +372,14 @@ impl Run<'_> {
         true
     }
 
-    /// The work for a host that has none yet.
-    fn work_of_host(&mut self, host: HostId, root: Url) -> WorkId {
-        let work = self.work_of(root);
-        self.fleet.set_work(host, work);
-        let facts = self.known.facts(host);
-        if let Some(fault) = facts.and_then(|facts| facts.head_fault(Timestamp::now())) {
-            self.scheduler.hosts().work(work).believe(fault);
+    fn handle_filled(&mut self, host: HostId) {
+        self.take(host);
+        let work = self.fleet.work(host);
+        if self.fleet.rest(host) {
+            self.handle_rest(host, work);
         }
-        work
     }
 
-    fn begin(&mut self, host: HostId, work: WorkId) {
-        let Some(queued) = self.fleet.begin(host) else {
-            return;
-        };
-        let task = task(&queued);
-        self.tasks.insert(task.id, queued);
-        let (work, _) = self.scheduler.work_and_calls(work);
-        work.add_task(task, &mut self.shared);
-    }
-
-    /// The work at the host with this root URL; created if it is new.
-    fn work_of(&mut self, root: Url) -> WorkId {
-        if let Some(work) = self.scheduler.hosts().at(&root) {
-            return work;
-        }
-        if self.scheduler.hosts().len() >= self.most_hosts {
-            self.remove_works();
-        }
-        let proxied = proto::Url::parse(root.as_str()).ok();
-        let proxy = proxied.and_then(|url| self.transfer.proxies.pick(&url));
-        let proxy = proxy.map(ToString::to_string);
-        let stats = self.shared.stats.add_host(&root[..Position::BeforePath]);
-        let mut work = Host::new(root.clone(), proxy, Arc::clone(&self.policy));
-        self.shared.stats.note_rate(stats, work.politeness().rate());
-        self.scheduler.hosts().add(root, stats, work)
-    }
-
-    /// Removes the works that have nothing to do.
-    fn remove_works(&mut self) {
-        let ids: Vec<WorkId> = self.scheduler.hosts().ids().collect();
-        for id in ids {
-            if !self.fleet.uses(id) && self.scheduler.hosts().work(id).is_done() {
-                self.scheduler.remove(id);
-            }
-        }
-        // Not again before many others have come.
-        self.most_hosts = MOST_HOSTS.max(self.scheduler.hosts().len() * 2);
-    }
-}
-
-/// From the works to the store.
-impl Run<'_> {
-    /// Passes on what the works have to say.
     fn collect(&mut self) {
         for hop in self.shared.take_hops() {
             self.hand_over(hop);
@@ -530,9 +424,79 @@ impl Run<'_> {
         self.activate();
     }
 
+    fn is_asking(&self) -> bool {
+        !matches!(self.outage, Outage::Since { .. })
+    }
+
+    fn until_due(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        // While calls end before an outage is sat out, no host may be asked.
+        let due = match self.outage {
+            Outage::Since {
+                is_cleared: false, ..
+            } => None,
+            _ => self.scheduler.poll_timeout(now),
+        };
+        due.map(|due| due.saturating_duration_since(now))
+    }
+
+    fn rest(&mut self, time: Duration) {
+        if let Some(reply) = self.keeper.wait(time) {
+            self.handle(reply);
+        }
+    }
+}
+
+/// From the store to the works.
+impl Run<'_> {
+    /// Begins to work on further hosts.
+    fn activate(&mut self) {
+        while let Some(take) = self.fleet.activate() {
+            self.send(take);
+        }
+    }
+
+    fn take(&mut self, host: HostId) {
+        if let Some(take) = self.fleet.take(host) {
+            self.send(take);
+        }
+    }
+
+    fn send(&mut self, take: Take<HostId, EntryId>) {
+        self.keeper.send(Command::Take {
+            host: take.queue,
+            after: take.after.unwrap_or(EntryId::START),
+            limit: take.limit,
+        });
+    }
+
+    /// The work for a host that has none yet.
+    fn work_of_host(&mut self, host: HostId, root: Url) -> WorkId {
+        let work = self.host_of(root);
+        self.fleet.set_work(host, work);
+        let facts = self.known.facts(host);
+        if let Some(fault) = facts.and_then(|facts| facts.head_fault(Timestamp::now())) {
+            self.scheduler.hosts().work(work).believe(fault);
+        }
+        work
+    }
+
+    fn begin(&mut self, host: HostId, work: WorkId) {
+        let Some(queued) = self.fleet.begin(host) else {
+            return;
+        };
+        let task = task(&queued);
+        self.tasks.insert(task.id, queued);
+        let (work, _) = self.scheduler.work_and_calls(work);
+        work.add_task(task, &mut self.shared);
+    }
+}
+
+/// From the works to the store.
+impl Run<'_> {
     /// Passes a redirect to the work at the host where it leads.
     fn hand_over(&mut self, hop: Hop) {
-        let work = self.work_of(root_of(hop.url()));
+        let work = self.host_of(root_of(hop.url()));
         let (work, _) = self.scheduler.work_and_calls(work);
         work.add_hop(hop, &mut self.shared);
     }
@@ -641,7 +605,7 @@ impl Run<'_> {
         } else if self.guards.until_round(now) == Some(Duration::ZERO) {
             self.begin_round();
         }
-        self.scheduler.submit_all(&mut self.shared);
+        self.submit_all();
     }
 
     /// Removes all works with their tasks, which are to be asked again.
@@ -721,9 +685,6 @@ fn task(queued: &Queued) -> Task {
 
 /// URLs that are asked in a round.
 const ASKED_IN_ROUND: usize = 5;
-
-/// Works in memory, of hosts that are worked on and of others.
-const MOST_HOSTS: usize = 4_000;
 
 /// The longest time between two updates of progress, and until a stop is noticed.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);

@@ -5,8 +5,8 @@ use std::io;
 
 use std::time::{Duration, Instant};
 
+use courser::Client;
 use courser::net::{Net, Waker};
-use courser::{Client, proto};
 use jiff::Timestamp;
 use url::{Position, Url};
 
@@ -22,7 +22,6 @@ use crate::crawl::hosts::{HostId as WorkId, Hosts};
 use crate::crawl::origin::root_of;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::stats::{Stats, Waiting};
-use crate::crawl::transfer::Transfer;
 use crate::crawl::work::HostWork as _;
 use crate::store::{DueId, DueUrl, HostId, Lane, UrlId};
 
@@ -49,7 +48,6 @@ pub(super) struct Asking<N: Net> {
     tasks: HashMap<TaskId, Asked>,
     /// URLs that are asked or were asked, and whose judgement is not stored yet: the store still calls them due.
     busy: Busy,
-    transfer: Transfer,
     policies: Policies,
     /// When each work was made, and by which settings.
     made: HashMap<WorkId, (Instant, u64)>,
@@ -100,15 +98,13 @@ impl<N: Net> Asking<N> {
     pub(super) fn new(client: Client<N>, settings: &Settings, seed: u64) -> Self {
         let transfer = settings.transfer();
         let policies = Policies::new(settings, seed);
-        let hosts = Hosts::new(transfer.identities.clone());
-        let scheduler = Scheduler::new(hosts, client, &transfer);
+        let scheduler = Scheduler::new(Hosts::new(&transfer), client, &transfer);
         Self {
             shared: Shared::new(Stats::default()),
             scheduler,
             fleet: Fleet::default(),
             tasks: HashMap::new(),
             busy: Busy::default(),
-            transfer,
             policies,
             made: HashMap::new(),
             share: 1.0,
@@ -119,10 +115,8 @@ impl<N: Net> Asking<N> {
 
     /// Uses the rules of hosts in these settings from now on.
     pub(super) fn set_settings(&mut self, settings: &Settings) {
-        self.transfer = settings.transfer();
         self.policies.set(settings);
-        let identities = self.transfer.identities.clone();
-        self.scheduler.hosts().set_identities(identities);
+        self.scheduler.hosts().set_transfer(&settings.transfer());
     }
 
     pub(super) fn now(&self) -> Instant {
@@ -283,9 +277,7 @@ impl<N: Net> Asking<N> {
         if self.scheduler.hosts().len() >= self.most_works {
             self.remove_idle_works();
         }
-        let proxied = proto::Url::parse(root.as_str()).ok();
-        let proxy = proxied.and_then(|url| self.transfer.proxies.pick(&url));
-        let proxy = proxy.map(ToString::to_string);
+        let proxy = self.scheduler.hosts().proxy(&root);
         let stats = self.shared.stats.add_host(&root[..Position::BeforePath]);
         let (policy, connections) = self.policies.of(&root);
         let work = Host::new(root.clone(), proxy, policy);
