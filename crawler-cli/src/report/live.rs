@@ -1,11 +1,11 @@
 //! The progress of a crawl, as a line on standard error. On a terminal, the line is redrawn in place and removed at the
-//! end: a new line overwrites the old one in a single write, without erasing first, so that nothing flickers.
+//! end.
 
 use std::cmp::Reverse;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use console::Term;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::statistics::{downloads_progress, what_is_read};
 use crate::crawl::stats::{HostStats, Stats};
@@ -59,100 +59,68 @@ impl Viewed for Summary {
 #[derive(Debug)]
 pub(crate) struct Live {
     mode: Progress,
-    /// The line is on a terminal.
-    is_shown: bool,
-    /// What is on the terminal, without the spinner.
-    line: String,
-    drawn_at: Option<Instant>,
-    /// The number of redraws; turns the spinner.
-    drawn: usize,
+    /// The line on a terminal; `None` without a terminal.
+    bar: Option<ProgressBar>,
+    /// When a line was printed without a terminal.
+    printed_at: Option<Instant>,
 }
 
 impl Live {
     pub(crate) fn new(mode: Progress) -> Self {
         // A dumb terminal can only print.
         let is_dumb = || std::env::var_os("TERM").is_some_and(|name| name == "dumb");
+        let is_shown = mode != Progress::Never && io::stderr().is_terminal() && !is_dumb();
+        let bar = is_shown.then(|| {
+            let style = ProgressStyle::with_template("{spinner:.cyan} {wide_msg}");
+            // The template is valid.
+            ProgressBar::hidden()
+                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+        });
         Self {
             mode,
-            is_shown: mode != Progress::Never && io::stderr().is_terminal() && !is_dumb(),
-            line: String::new(),
-            drawn_at: None,
-            drawn: 0,
+            bar,
+            printed_at: None,
         }
     }
 
     /// Runs `write`, which writes to the terminal, while the line is removed.
     pub(crate) fn suspend<T>(&mut self, write: impl FnOnce() -> T) -> T {
-        let line = self.line.clone();
-        self.replace(String::new());
-        let outcome = write();
-        self.replace(line);
-        outcome
+        match &self.bar {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
     }
 
     /// Whether the line is on a terminal, where results would mix with it.
     pub(super) fn is_shown(&self) -> bool {
-        self.is_shown
+        self.bar.is_some()
     }
 
     pub(crate) fn draw(&mut self, summary: &impl Viewed, now: Instant) {
-        let plain = !self.is_shown;
-        if plain && self.mode != Progress::Always || !plain && summary.elapsed() < FIRST {
+        if let Some(bar) = &self.bar {
+            if summary.elapsed() < FIRST {
+                return;
+            }
+            if bar.is_hidden() {
+                bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS));
+            }
+            bar.set_message(line(summary, now));
+            bar.tick();
             return;
         }
-        let pause = if plain { PLAIN_PAUSE } else { REDRAW };
-        let recent = |at: Instant| now.saturating_duration_since(at) < pause;
-        if self.drawn_at.is_some_and(recent) {
-            return;
-        }
-        self.drawn_at = Some(now);
-        let line = line(summary, now);
-        if plain {
+        let recent = |at: Instant| now.saturating_duration_since(at) < PLAIN_PAUSE;
+        if self.mode == Progress::Always && !self.printed_at.is_some_and(recent) {
+            self.printed_at = Some(now);
             // An error on standard error cannot be reported anywhere.
-            let _ = writeln!(io::stderr(), "{line}");
-            return;
+            let _ = writeln!(io::stderr(), "{}", line(summary, now));
         }
-        self.drawn += 1;
-        // Leaves room for the `^C` that a terminal prints.
-        self.replace(cut(&line, columns().saturating_sub(LEAD + 4)));
     }
 
     pub(crate) fn finish(&mut self) {
-        self.replace(String::new());
-    }
-
-    fn replace(&mut self, line: String) {
-        if line.is_empty() && self.line.is_empty() {
-            return;
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
         }
-        let spinner = SPINNER[self.drawn % SPINNER.len()];
-        let spinner = console::style(spinner).cyan().for_stderr().to_string();
-        let text = redrawn(&self.line, &line, &spinner, columns());
-        // An error on standard error cannot be reported anywhere.
-        let _ = io::stderr().write_all(text.as_bytes());
-        self.line = line;
     }
-}
-
-/// The width of the terminal.
-fn columns() -> usize {
-    let size = Term::stderr().size_checked();
-    size.map_or(80, |(_, columns)| columns.into())
-}
-
-/// The text that replaces the line `old` by `new` on a terminal of `width` columns. The cursor is at the end of `old`.
-fn redrawn(old: &str, new: &str, spinner: &str, width: usize) -> String {
-    // A terminal that has become narrower has broken the old line into rows.
-    let rows = (LEAD + old.chars().count()).div_ceil(width.max(1));
-    let up = match rows {
-        0 | 1 => String::new(),
-        rows => format!("\x1b[{}A", rows - 1),
-    };
-    let new = match new {
-        "" => String::new(),
-        new => format!("{spinner} {new}"),
-    };
-    format!("\r{up}{new}\x1b[J")
 }
 
 /// Directories (or pages) read, and all that are known.
@@ -205,25 +173,11 @@ fn wait_text(host: &HostStats, now: Instant) -> String {
     format!("{text} ({})", why.join(", "))
 }
 
-/// Assumes that each character is one column wide: URLs are ASCII.
-fn cut(line: &str, room: usize) -> String {
-    if line.chars().count() <= room {
-        return line.to_owned();
-    }
-    let mut cut: String = line.chars().take(room.saturating_sub(1)).collect();
-    cut.push('…');
-    cut
-}
-
-/// Columns of the spinner and the blank after it.
-const LEAD: usize = 2;
-
-const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-
 /// The line appears after this time: shorter runs need none.
 const FIRST: Duration = Duration::from_millis(200);
 
-const REDRAW: Duration = Duration::from_millis(80);
+/// The most redraws a second.
+const REDRAWS: u8 = 12;
 
 /// The shortest time between two lines without a terminal.
 const PLAIN_PAUSE: Duration = Duration::from_secs(1);
@@ -234,39 +188,6 @@ mod tests {
     use crate::crawl::stats::{Class, Connection, Exchange, Reason, Standing, Waiting};
     use crate::find::Counts;
     use crate::find::DownloadCounts;
-
-    fn shown(terminal: &vt100::Parser) -> Vec<String> {
-        let rows = terminal.screen().rows(0, 40);
-        let rows = rows.map(|row| row.trim_end().to_owned());
-        rows.filter(|row| !row.is_empty()).collect()
-    }
-
-    #[test]
-    fn the_line_is_redrawn_in_place_and_leaves_nothing() {
-        let mut terminal = vt100::Parser::new(6, 40, 0);
-        terminal.process(b"result\r\n");
-        let mut old = "";
-        for (new, expected) in [
-            ("a long one", &["result", "* a long one"][..]),
-            ("short", &["result", "* short"]),
-            ("", &["result"]),
-        ] {
-            terminal.process(redrawn(old, new, "*", 40).as_bytes());
-            assert_eq!(shown(&terminal), expected);
-            old = new;
-        }
-        // The cursor is where the next result is written.
-        assert_eq!(terminal.screen().cursor_position(), (1, 0));
-    }
-
-    #[test]
-    fn a_line_that_a_narrower_terminal_has_broken_is_replaced() {
-        let old = "x".repeat(30);
-        let mut terminal = vt100::Parser::new(10, 20, 0);
-        terminal.process(format!("result\r\n* {old}").as_bytes());
-        terminal.process(redrawn(&old, "new", "*", 20).as_bytes());
-        assert_eq!(shown(&terminal), ["result", "* new"]);
-    }
 
     #[test]
     fn the_line_says_how_it_goes_and_why_it_waits() {
@@ -320,7 +241,6 @@ mod tests {
         assert_eq!(line(&summary, now), format!("{head} · {waits} · {tail}"));
         let waits = "waits for http://fast (1 × timeout, 9,998 URLs left)";
         assert_eq!(line(&summary, until), format!("{head} · {waits} · {tail}"));
-        assert_eq!(cut(&line(&summary, now), 18), "7/1,200 directori…");
         summary.stats.handle_answer(0, 200, &exchange);
         assert_eq!(line(&summary, until), format!("{head} · {tail}"));
     }
