@@ -21,12 +21,13 @@ use std::{env, fs, process};
 
 use courser::{Backoff, Client, Config, Rate, Response, Shared, SharedConfig};
 use crawler_cli::jobs::{
-    Cancel, Ceiling, CeilingLimits, Decision, Drain, DurablePool, JobError, PoolSettings, Schedule,
-    ScheduleRuns, ScheduleSettings, StartedJob,
+    Cancel, Ceiling, CeilingLimits, Decision, Drain, JobError, PoolSettings, Schedule,
+    ScheduleRuns, ScheduleSettings,
 };
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
-    DeadLetterFilter, DeadLetterId, NewJob, StoreHandle, Writer, WriterSettings,
+    DeadLetterFilter, DeadLetterId, DurablePool, NewJob, StartedJob, StoreHandle, Writer,
+    WriterSettings,
 };
 use jiff::{SignedDuration, Timestamp};
 

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use url::Url;
 
-use super::ceiling::{ASK_AGAIN, Ceiling, Ceilings, Permit, Until};
 use super::hosts::HostId;
 use super::work::RequestId;
+use crate::jobs::ceiling::{ASK_AGAIN, Ceiling, Ceilings, Permit, Until};
 
 /// The permits of the requests in flight.
 #[derive(Debug, Default)]

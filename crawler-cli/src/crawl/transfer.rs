@@ -11,8 +11,8 @@ use courser::{
 use url::Url;
 
 use super::addresses::Guard;
-use super::ceiling::Ceilings;
 use super::identity::Identities;
+use crate::jobs::ceiling::Ceilings;
 
 /// The network settings of a crawl.
 #[derive(Clone, Debug)]

@@ -15,13 +15,13 @@ use super::host_crawl::Reply;
 use super::policy::Policy;
 use crate::crawl::failure::FailureScope;
 use crate::crawl::identity::Identities;
-use crate::crawl::origin::root_of;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::redirect::Chain;
 use crate::crawl::retry::{Decision, Failed, Others, decide};
 use crate::crawl::retry_queue::Attempts;
 use crate::crawl::stats::Class;
 use crate::crawl::transfer::Transfer;
+use crate::plain::origin::root_of;
 
 /// Finds out the times of all references of `-newer`.
 ///

@@ -22,9 +22,9 @@ use super::summary::Ending;
 use super::visitor::{Turn, Visitor as _};
 use crate::crawl::feeder::{Feeder, Parts};
 use crate::crawl::hosts::{HostId, Hosts};
-use crate::crawl::origin::root_of;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::transfer::Transfer;
+use crate::plain::origin::root_of;
 
 /// Runs the search. `store`: where downloads go.
 pub(super) fn search<'r>(find: &'r Find, store: Option<Store>, run: Run<'r>) -> Run<'r> {

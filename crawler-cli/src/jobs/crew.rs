@@ -16,14 +16,14 @@ use super::decide::Outcome;
 use super::pool::Drain;
 use super::settings::PoolSettings;
 use super::task::JobError;
-use crate::crawl::cancel::{Cancel, CancelReason};
-use crate::crawl::ceiling::Ceiling;
-use crate::crawl::sync::{Condvar, Mutex, MutexGuard, lock, thread};
+use crate::jobs::ceiling::Ceiling;
+use crate::jobs::sync::{Condvar, Mutex, MutexGuard, lock, thread};
+use crate::jobs::{Cancel, CancelReason};
 use state::{Begun, Closing, Runs, Threads, earlier};
-pub(super) use state::{Now, Source, State};
+pub(crate) use state::{Now, Source, State};
 
 /// The workers and the keeper of a source.
-pub(super) struct Crew<S: Source>(Arc<Inner<S>>);
+pub(crate) struct Crew<S: Source>(Arc<Inner<S>>);
 
 type Task<P> = dyn Fn(&P, &Cancel) -> Result<(), JobError> + Send + Sync;
 type Finish<A> = dyn Fn(A) + Send + Sync;
@@ -47,9 +47,9 @@ struct Inner<S: Source> {
 }
 
 /// What a crew that was shut down leaves.
-pub(super) struct Rest<J> {
+pub(crate) struct Rest<J> {
     /// Jobs whose attempt had not ended at the deadline.
-    pub(super) left: Vec<J>,
+    pub(crate) left: Vec<J>,
 }
 
 impl<S: Source> Crew<S> {
@@ -57,7 +57,7 @@ impl<S: Source> Crew<S> {
     ///
     /// # Errors
     /// A thread could not be started.
-    pub(super) fn start(
+    pub(crate) fn start(
         settings: PoolSettings,
         source: S,
         task: Box<Task<S::Payload>>,
@@ -94,12 +94,12 @@ impl<S: Source> Crew<S> {
         started.map(|()| crew)
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State<S>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State<S>> {
         lock(&self.0.state)
     }
 
     /// The name of the pool.
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.0.settings.name
     }
 
@@ -107,7 +107,7 @@ impl<S: Source> Crew<S> {
     ///
     /// # Errors
     /// The pool is closed.
-    pub(super) fn wait_for_room(
+    pub(crate) fn wait_for_room(
         &self,
         end: Option<Instant>,
     ) -> Result<Option<MutexGuard<'_, State<S>>>, Closed> {
@@ -129,7 +129,7 @@ impl<S: Source> Crew<S> {
     }
 
     /// A job came in.
-    pub(super) fn handle_job(&self, mut state: MutexGuard<'_, State<S>>) {
+    pub(crate) fn handle_job(&self, mut state: MutexGuard<'_, State<S>>) {
         let is_idle = state.threads.wake_one();
         // Who waits for room was woken for one job, and there may be room for more.
         let is_awaited = state.submitters > 0 && state.source.has_room();
@@ -143,7 +143,7 @@ impl<S: Source> Crew<S> {
     }
 
     /// The source got so many jobs that can be run, or maybe has no more.
-    pub(super) fn handle_jobs(&self, mut state: MutexGuard<'_, State<S>>, count: usize) {
+    pub(crate) fn handle_jobs(&self, mut state: MutexGuard<'_, State<S>>, count: usize) {
         let woken = (0..count).take_while(|_| state.threads.wake_one()).count();
         let is_closing = state.closing.is_some();
         let is_awaited = state.submitters > 0 && state.source.has_room();
@@ -159,7 +159,7 @@ impl<S: Source> Crew<S> {
 
     /// Lets no job in any more, ends what runs as `drain` says, and waits for that at most until `end`. Then the
     /// threads end.
-    pub(super) fn shut_down(&self, drain: Drain, end: Option<Instant>) -> Rest<S::Job> {
+    pub(crate) fn shut_down(&self, drain: Drain, end: Option<Instant>) -> Rest<S::Job> {
         let mut state = self.lock();
         state.closing = Some(Closing { drain, end });
         if drain == Drain::Persist {
@@ -199,7 +199,7 @@ impl<S: Source> Crew<S> {
 
 /// The pool takes no jobs any more.
 #[derive(Debug)]
-pub(super) struct Closed;
+pub(crate) struct Closed;
 
 /// The threads.
 impl<S: Source> Inner<S> {

@@ -10,7 +10,7 @@ use super::task::JobError;
 
 /// How an attempt ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Done,
     Failed(JobError),
     /// The task panicked with this message.
@@ -21,7 +21,7 @@ pub(super) enum Outcome {
 
 /// What follows.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     Done,
     Retry { after: Duration, why: String },
     Dead { reason: DeadReason, why: String },
@@ -29,14 +29,14 @@ pub(super) enum Next {
 
 /// How often, and after which waits, a job is tried.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
-    pub(super) max_attempts: NonZeroU32,
-    pub(super) backoff: Backoff,
+pub(crate) struct Rules {
+    pub(crate) max_attempts: NonZeroU32,
+    pub(crate) backoff: Backoff,
 }
 
 impl Rules {
     /// What follows the attempt with this number; the first is 1. `random` is uniformly distributed.
-    pub(super) fn after(&self, attempt: u32, outcome: Outcome, random: u64) -> Next {
+    pub(crate) fn after(&self, attempt: u32, outcome: Outcome, random: u64) -> Next {
         let (after, why, reason) = match outcome {
             Outcome::Done => return Next::Done,
             Outcome::Failed(JobError::Fail { why }) => {

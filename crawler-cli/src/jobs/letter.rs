@@ -65,7 +65,7 @@ impl<T> DeadLetter<T> {
 }
 
 /// Shortens a cause to what is kept, at the border of a character.
-pub(super) fn shortened(mut cause: String) -> String {
+pub(crate) fn shortened(mut cause: String) -> String {
     let most = DeadLetter::<()>::LONGEST_CAUSE;
     if cause.len() > most {
         let border = (0..=most).rev().find(|at| cause.is_char_boundary(*at));

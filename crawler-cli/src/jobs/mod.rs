@@ -2,32 +2,29 @@
 //!
 //! - [`WorkerPool`] runs jobs in memory: a bounded queue, workers, retries with back-off that hold no worker, a dead
 //!   letter for each job that no further attempt can help.
-//! - [`DurablePool`] runs the jobs of a store: they outlive the process.
 //! - [`Ceiling`] limits concurrency and rate. Any number of pools and threads share it.
 //! - [`Cancel`] tells a running job to end.
 //! - [`Schedule`] says when a job is to run, by a cron expression.
 //!
 //! A job ends in one of three ways: it is done, it becomes a [`DeadLetter`], or a [`ShutdownReport`] gives it back.
 
-mod crew;
-mod decide;
-mod durable;
-mod letter;
+mod cancel;
+pub(crate) mod ceiling;
+pub(crate) mod crew;
+pub(crate) mod decide;
+pub(crate) mod letter;
 #[cfg(all(test, feature = "models"))]
 mod models;
-mod pool;
+pub(crate) mod pool;
 pub(crate) mod schedule;
 mod settings;
+pub(crate) mod sync;
 mod task;
 #[cfg(all(test, not(feature = "models")))]
 mod tests;
 
-pub use crate::crawl::cancel::{Cancel, CancelReason};
-pub use crate::crawl::ceiling::{
-    Cancelled, Ceiling, CeilingLimits, Ceilings, HostCeilings, Permit, Until,
-};
-pub use crate::store::StartedJob;
-pub use durable::{DurablePool, DurableReport, NotStored, NotStoredReason};
+pub use cancel::{Cancel, CancelReason};
+pub use ceiling::{Cancelled, Ceiling, CeilingLimits, Ceilings, HostCeilings, Permit, Until};
 pub use letter::{DeadLetter, DeadLetterQueue, DeadLetters, DeadReason};
 pub use pool::{
     Drain, PoolCounts, Refusal, Refused, ShutdownReport, StuckJob, Unfinished, WorkerPool,

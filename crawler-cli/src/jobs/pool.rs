@@ -1,5 +1,6 @@
 //! A pool of workers with its jobs in memory.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,8 +12,7 @@ use super::decide::{Next, Outcome, Rules};
 use super::letter::{DeadLetter, DeadLetterQueue, DeadLetters, DeadReason, shortened};
 use super::settings::PoolSettings;
 use super::task::JobError;
-use crate::crawl::cancel::Cancel;
-use crate::crawl::retry_queue::RetryQueue;
+use crate::jobs::Cancel;
 use crate::plain::random::{Random, fresh_seed};
 
 /// Runs jobs of one type on a number of threads.
@@ -110,7 +110,7 @@ pub struct PoolCounts {
 
 impl PoolCounts {
     /// What the crew counts, without what its source does.
-    pub(super) fn of<S: Source>(state: &State<S>) -> Self {
+    pub(crate) fn of<S: Source>(state: &State<S>) -> Self {
         let (runs, counts) = (&state.runs, &state.runs.counts);
         Self {
             running: runs.running.len(),
@@ -240,7 +240,7 @@ impl<T: Send + Sync + 'static> WorkerPool<T> {
     fn offer(&self, job: T, end: Option<Instant>) -> Result<(), Refused<T>> {
         let why = match self.crew.wait_for_room(end) {
             Ok(Some(mut state)) => {
-                state.source.jobs.push_last(Job::new(job));
+                state.source.ready.push_back(Job::new(job));
                 self.crew.handle_job(state);
                 return Ok(());
             }
@@ -254,8 +254,8 @@ impl<T: Send + Sync + 'static> WorkerPool<T> {
     pub fn counts(&self) -> PoolCounts {
         let state = self.crew.lock();
         let mut counts = PoolCounts::of(&state);
-        counts.queued = state.source.jobs.ready().len();
-        counts.retrying = state.source.jobs.postponed().len();
+        counts.queued = state.source.ready.len();
+        counts.retrying = state.source.postponed.len();
         counts.dead = state.source.dead;
         counts
     }
@@ -280,11 +280,9 @@ impl<T: Send + Sync + 'static> WorkerPool<T> {
             .crew
             .shut_down(drain, Instant::now().checked_add(longest));
         let mut state = self.crew.lock();
-        let mut waiting: Vec<_> = {
-            let ready = state.source.jobs.take_ready().into_iter().rev();
-            ready.collect()
-        };
-        waiting.extend(state.source.jobs.take_all());
+        let backlog = &mut state.source;
+        let mut waiting: Vec<_> = backlog.ready.drain(..).collect();
+        waiting.extend(std::mem::take(&mut backlog.postponed).into_values());
         let stuck = state.runs.stuck.len();
         let (done, dead) = (state.runs.counts.done, state.source.dead);
         drop(state);
@@ -317,7 +315,11 @@ impl<T: Send + Sync + 'static> Drop for WorkerPool<T> {
 
 /// The jobs of a pool that do not run.
 struct Backlog<T> {
-    jobs: RetryQueue<Job<T>>,
+    /// The next one is at the front.
+    ready: VecDeque<Job<T>>,
+    /// Those that failed, by the time of their next attempt. The number tells those with one time apart.
+    postponed: BTreeMap<(Instant, u64), Job<T>>,
+    last_number: u64,
     rules: Rules,
     random: Random,
     /// The limits of the jobs that wait for their first attempt, and for another one.
@@ -337,7 +339,9 @@ struct Job<T> {
 impl<T> Backlog<T> {
     fn new(settings: &PoolSettings) -> Self {
         Self {
-            jobs: RetryQueue::default(),
+            ready: VecDeque::new(),
+            postponed: BTreeMap::new(),
+            last_number: 0,
             rules: Rules {
                 max_attempts: settings.max_attempts,
                 backoff: settings.backoff,
@@ -379,11 +383,14 @@ impl<T: Send + Sync + 'static> Source for Backlog<T> {
     }
 
     fn take(&mut self, now: Instant) -> Option<Job<T>> {
-        self.jobs.pop_due(now).or_else(|| self.jobs.pop_ready())
+        match self.postponed.first_entry() {
+            Some(first) if first.key().0 <= now => Some(first.remove()),
+            _ => self.ready.pop_front(),
+        }
     }
 
     fn put_back(&mut self, job: Job<T>) {
-        self.jobs.push_next(job);
+        self.ready.push_front(job);
     }
 
     fn begin(&mut self, job: &mut Job<T>, now: Now) {
@@ -402,7 +409,8 @@ impl<T: Send + Sync + 'static> Source for Backlog<T> {
                 let due = now.clock.checked_add(after);
                 // A time that cannot be expressed counts as never.
                 let due = due.unwrap_or_else(|| now.clock + NEVER);
-                self.jobs.postpone(due, job);
+                self.last_number += 1;
+                self.postponed.insert((due, self.last_number), job);
                 None
             }
             Next::Dead { reason, why } => {
@@ -420,17 +428,17 @@ impl<T: Send + Sync + 'static> Source for Backlog<T> {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.jobs.next_due()
+        let ((due, _), _) = self.postponed.first_key_value()?;
+        Some(*due)
     }
 
     fn has_work_until(&self, end: Option<Instant>) -> bool {
         let is_due = |due| end.is_none_or(|end| due < end);
-        self.jobs.ready().len() > 0 || self.jobs.next_due().is_some_and(is_due)
+        !self.ready.is_empty() || self.poll_timeout().is_some_and(is_due)
     }
 
     fn has_room(&self) -> bool {
-        self.jobs.ready().len() < self.most_ready
-            && self.jobs.postponed().len() < self.most_postponed
+        self.ready.len() < self.most_ready && self.postponed.len() < self.most_postponed
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use courser::Backoff;
 
-use crate::crawl::ceiling::Ceiling;
+use crate::jobs::ceiling::Ceiling;
 
 /// The settings of a pool of workers.
 ///

@@ -2,12 +2,14 @@
 //!
 //! [`random`] is a sequence of numbers for pauses, [`leb128`] the form of numbers that are kept for millions of URLs.
 //! [`text`] shows numbers, sizes and spans to people, [`values`] reads them from options and configurations, and
-//! [`terminal`] makes text from servers safe to show. [`files`] replaces a file whole, and [`file_lock`] keeps a database
+//! [`terminal`] makes text from servers safe to show. [`origin`] tells hosts apart, [`host_pattern`] names several. [`files`] replaces a file whole, and [`file_lock`] keeps a database
 //! to one process.
 
 pub(crate) mod file_lock;
 pub(crate) mod files;
+pub mod host_pattern;
 pub(crate) mod leb128;
+pub mod origin;
 pub mod random;
 pub mod redirect;
 pub mod terminal;

@@ -17,6 +17,7 @@
 
 mod check;
 mod copy;
+mod durable;
 mod error;
 mod fleet;
 mod host;
@@ -43,6 +44,7 @@ use jiff::Timestamp;
 
 pub use check::{CheckReport, Problem, check};
 pub use copy::copy;
+pub use durable::{DurablePool, DurableReport, NotStored, NotStoredReason};
 pub use error::{StoreError, StoreErrorKind};
 pub use fleet::{FleetStore, LEASE, Late, MARGIN, NewWorker, Tenure, WorkerInfo};
 pub use host::{Control, Episode, Host, HostFacts, HostId};

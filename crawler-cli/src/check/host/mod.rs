@@ -32,13 +32,13 @@ use self::url_check::{Reply, Trial};
 use super::task::{Hop, Reach, Task, UrlId};
 use super::verdict::{Ask, Cause, HeadFacts, HeadFault, Verdict};
 use crate::crawl::calls::Drive;
-use crate::crawl::origin::{is_loopback, same_host};
 use crate::crawl::politeness::Politeness;
 use crate::crawl::retry::{self, Decision};
 use crate::crawl::retry_queue::RetryQueue;
 use crate::crawl::robots::Robots;
 use crate::crawl::stats::{Reason, Stats, Waiting};
 use crate::crawl::work::{Body, HostWork, RequestId, Submission};
+use crate::plain::origin::{is_loopback, same_host};
 use crate::plain::random::seed_of_host;
 
 pub use shared::{HeadUse, Observe, Policy, Purpose, Shared};

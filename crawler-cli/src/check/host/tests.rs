@@ -15,9 +15,9 @@ use jiff::Timestamp;
 use super::*;
 use crate::check::task::{Outcome, UrlId};
 use crate::crawl::hosts::{HostId, Hosts};
-use crate::crawl::origin::root_of;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::transfer::Transfer;
+use crate::plain::origin::root_of;
 
 /// What a server does with a request.
 enum Reaction {

@@ -23,11 +23,11 @@ use crate::check::verdict::{
     Verdict,
 };
 use crate::crawl::failure::{FailureScope, is_opening};
-use crate::crawl::origin::same_host;
 use crate::crawl::redirect::{Chain, NotFollowed};
 use crate::crawl::retry::{Decision, Failed, Others, Reason, decide};
 use crate::crawl::retry_queue::Attempts;
 use crate::crawl::stats;
+use crate::plain::origin::same_host;
 
 /// The check of one URL.
 #[derive(Debug)]

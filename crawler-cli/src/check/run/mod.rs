@@ -23,11 +23,11 @@ use super::task::{self, Hop, Task};
 use crate::crawl::feeder::{Feeder, Parts};
 use crate::crawl::fleet::{Fleet, Take};
 use crate::crawl::hosts::{HostId as WorkId, Hosts};
-use crate::crawl::origin::root_of;
 use crate::crawl::reporter::Reporter;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::stats::{Standing, Stats};
 use crate::crawl::transfer::Transfer;
+use crate::plain::origin::root_of;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Completed, EntryId, HostId, Queued, StoreError};
 

@@ -13,8 +13,8 @@ use crate::check::select::Selection;
 use crate::check::sources::{Input, Problem, ProblemKind, SourceOptions, is_unsupported};
 use crate::check::task::{Outcome, Page, PageLink};
 use crate::check::verdict::{Cause, Verdict};
-use crate::crawl::origin::root_of;
 use crate::markup::encoding::join;
+use crate::plain::origin::root_of;
 use crate::store::{Demand, Link, Queued, Target};
 
 /// Decides about the links of pages.

@@ -9,7 +9,6 @@ use super::entries::ProbeResult;
 use super::messages::{BodyEnd, FetchKind, Reply};
 use super::task::{Task, TaskKind, UndecidedEntry};
 use super::{HostCrawl, printable};
-use crate::crawl::origin::same_host;
 use crate::crawl::redirect;
 use crate::find::cause::Cause;
 use crate::find::expr::Verdict;
@@ -20,6 +19,7 @@ use crate::find::path;
 use crate::find::policy::Follow;
 use crate::find::range::SizeRange;
 use crate::find::visitor::{LinkVerdict, Turn};
+use crate::plain::origin::same_host;
 
 /// The target of a link on this host.
 struct LinkTarget {

@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::crawl::cancel::{Cancel, CancelReason};
-use crate::crawl::ceiling::Permit;
+use crate::jobs::ceiling::Permit;
 use crate::jobs::decide::Outcome;
 use crate::jobs::pool::Drain;
+use crate::jobs::{Cancel, CancelReason};
 
 /// The time of both clocks.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::jobs) struct Now {
-    pub(in crate::jobs) clock: Instant,
-    pub(in crate::jobs) wall: Timestamp,
+pub(crate) struct Now {
+    pub(crate) clock: Instant,
+    pub(crate) wall: Timestamp,
 }
 
 impl Now {
-    pub(in crate::jobs) fn read() -> Self {
+    pub(crate) fn read() -> Self {
         Self {
             clock: Instant::now(),
             wall: Timestamp::now(),
@@ -29,7 +29,7 @@ impl Now {
 }
 
 /// Where jobs come from, and where their outcomes go. All methods run under the lock of the crew.
-pub(in crate::jobs) trait Source: Send + 'static {
+pub(crate) trait Source: Send + 'static {
     /// A job with its attempts.
     type Job: Send + 'static;
     /// What the task sees of a job.
@@ -55,88 +55,88 @@ pub(in crate::jobs) trait Source: Send + 'static {
 }
 
 /// What the threads share.
-pub(in crate::jobs) struct State<S: Source> {
-    pub(in crate::jobs) source: S,
-    pub(in crate::jobs) runs: Runs<S::Job>,
-    pub(super) threads: Threads,
-    pub(super) closing: Option<Closing>,
+pub(crate) struct State<S: Source> {
+    pub(crate) source: S,
+    pub(crate) runs: Runs<S::Job>,
+    pub(crate) threads: Threads,
+    pub(crate) closing: Option<Closing>,
     /// Whether all threads shall end.
-    pub(super) is_over: bool,
+    pub(crate) is_over: bool,
     /// When the keeper looks at the clock the next time.
-    pub(super) keeper_at: Option<Instant>,
+    pub(crate) keeper_at: Option<Instant>,
     /// Jobs that are over, and whose dead letter is being written.
-    pub(super) in_burial: usize,
+    pub(crate) in_burial: usize,
     /// Jobs that a worker has taken, and that wait for a permit.
-    pub(super) before_permit: usize,
+    pub(crate) before_permit: usize,
     /// Threads that wait for room.
-    pub(super) submitters: usize,
+    pub(crate) submitters: usize,
 }
 
 /// The jobs under way, by the number of the run. Later runs have later deadlines.
-pub(in crate::jobs) struct Runs<J> {
-    pub(in crate::jobs) running: BTreeMap<u64, Run<J>>,
+pub(crate) struct Runs<J> {
+    pub(crate) running: BTreeMap<u64, Run<J>>,
     /// Runs beyond their time limit whose task has not returned.
-    pub(in crate::jobs) stuck: BTreeMap<u64, Instant>,
-    pub(super) next: u64,
-    pub(in crate::jobs) counts: RunCounts,
+    pub(crate) stuck: BTreeMap<u64, Instant>,
+    pub(crate) next: u64,
+    pub(crate) counts: RunCounts,
 }
 
-pub(in crate::jobs) struct Run<J> {
-    pub(in crate::jobs) job: J,
-    pub(super) began: Instant,
-    pub(super) deadline: Option<Instant>,
-    pub(super) cancel: Cancel,
+pub(crate) struct Run<J> {
+    pub(crate) job: J,
+    pub(crate) began: Instant,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) cancel: Cancel,
 }
 
 /// Attempts, since the pool began.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::jobs) struct RunCounts {
-    pub(in crate::jobs) done: u64,
-    pub(in crate::jobs) failed: u64,
-    pub(in crate::jobs) panicked: u64,
-    pub(in crate::jobs) timed_out: u64,
+pub(crate) struct RunCounts {
+    pub(crate) done: u64,
+    pub(crate) failed: u64,
+    pub(crate) panicked: u64,
+    pub(crate) timed_out: u64,
     /// Results that came too late.
-    pub(in crate::jobs) late: u64,
+    pub(crate) late: u64,
     /// Dead letters at which the sink panicked.
-    pub(in crate::jobs) lost_letters: u64,
+    pub(crate) lost_letters: u64,
 }
 
 #[derive(Default)]
-pub(super) struct Threads {
+pub(crate) struct Threads {
     /// Workers that are not stuck.
-    pub(super) workers: usize,
+    pub(crate) workers: usize,
     /// Workers that wait for work and that nobody has woken.
-    pub(super) idle: usize,
+    pub(crate) idle: usize,
     /// Workers that were woken and do not run yet.
-    pub(super) woken: usize,
+    pub(crate) woken: usize,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Closing {
-    pub(super) drain: Drain,
-    pub(super) end: Option<Instant>,
+pub(crate) struct Closing {
+    pub(crate) drain: Drain,
+    pub(crate) end: Option<Instant>,
 }
 
 /// A run that has begun, in the hands of its worker.
-pub(super) struct Begun<P> {
-    pub(super) id: u64,
-    pub(super) payload: Arc<P>,
-    pub(super) cancel: Cancel,
-    pub(super) permit: Option<Permit>,
+pub(crate) struct Begun<P> {
+    pub(crate) id: u64,
+    pub(crate) payload: Arc<P>,
+    pub(crate) cancel: Cancel,
+    pub(crate) permit: Option<Permit>,
 }
 
 impl<S: Source> State<S> {
     /// The number of workers that are not stuck.
-    pub(in crate::jobs) fn workers(&self) -> usize {
+    pub(crate) fn workers(&self) -> usize {
         self.threads.workers
     }
 
     /// How the pool is being shut down; `None` if it is open.
-    pub(in crate::jobs) fn drain(&self) -> Option<Drain> {
+    pub(crate) fn drain(&self) -> Option<Drain> {
         self.closing.map(|closing| closing.drain)
     }
 
-    pub(super) fn take(&mut self, now: Instant) -> Option<S::Job> {
+    pub(crate) fn take(&mut self, now: Instant) -> Option<S::Job> {
         let takes = match self.closing {
             None => true,
             Some(closing) => closing.drain == Drain::Finish,
@@ -144,7 +144,7 @@ impl<S: Source> State<S> {
         takes.then(|| self.source.take(now)).flatten()
     }
 
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &mut self,
         mut job: S::Job,
         permit: Option<Permit>,
@@ -172,7 +172,7 @@ impl<S: Source> State<S> {
     }
 
     /// Counts an outcome. What follows is counted until it is done.
-    pub(super) fn settle(&mut self, job: S::Job, outcome: Outcome, now: Now) -> Option<S::After> {
+    pub(crate) fn settle(&mut self, job: S::Job, outcome: Outcome, now: Now) -> Option<S::After> {
         self.runs.counts.note(&outcome);
         let after = self.source.settle(job, outcome, now);
         self.in_burial += usize::from(after.is_some());
@@ -180,7 +180,7 @@ impl<S: Source> State<S> {
     }
 
     /// Ends the runs whose time limit is over.
-    pub(super) fn expire(&mut self, now: Now) -> Vec<S::After> {
+    pub(crate) fn expire(&mut self, now: Now) -> Vec<S::After> {
         let mut afters = Vec::new();
         while self
             .runs
@@ -200,13 +200,13 @@ impl<S: Source> State<S> {
     }
 
     /// When the keeper has to look at the clock again. What is due already is the business of busy workers.
-    pub(super) fn next_tick(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn next_tick(&self, now: Instant) -> Option<Instant> {
         let due = self.source.poll_timeout().filter(|due| *due > now);
         earlier(due, self.runs.first_deadline())
     }
 
     /// Whether nothing is left that the closing pool waits for.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         let is_waiting = match self.closing {
             Some(Closing {
                 drain: Drain::Finish,
@@ -220,7 +220,7 @@ impl<S: Source> State<S> {
 }
 
 impl<J> Runs<J> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             running: BTreeMap::new(),
             stuck: BTreeMap::new(),
@@ -229,13 +229,13 @@ impl<J> Runs<J> {
         }
     }
 
-    pub(super) fn first_deadline(&self) -> Option<Instant> {
+    pub(crate) fn first_deadline(&self) -> Option<Instant> {
         self.running.first_key_value()?.1.deadline
     }
 }
 
 impl RunCounts {
-    pub(super) fn note(&mut self, outcome: &Outcome) {
+    pub(crate) fn note(&mut self, outcome: &Outcome) {
         let count = match outcome {
             Outcome::Done => &mut self.done,
             Outcome::Failed(_) => &mut self.failed,
@@ -248,7 +248,7 @@ impl RunCounts {
 
 impl Threads {
     /// Chooses one of the idle workers to be woken.
-    pub(super) fn wake_one(&mut self) -> bool {
+    pub(crate) fn wake_one(&mut self) -> bool {
         let is_idle = self.idle > 0;
         self.idle -= usize::from(is_idle);
         self.woken += usize::from(is_idle);
@@ -256,7 +256,7 @@ impl Threads {
     }
 
     /// A worker that waited goes on: one that was woken, or one that woke by itself.
-    pub(super) fn handle_wake(&mut self) {
+    pub(crate) fn handle_wake(&mut self) {
         match self.woken {
             0 => self.idle -= 1,
             _ => self.woken -= 1,
@@ -264,7 +264,7 @@ impl Threads {
     }
 }
 
-pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+pub(crate) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

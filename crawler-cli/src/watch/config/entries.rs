@@ -9,8 +9,9 @@ use jiff::tz::TimeZone;
 use url::Url;
 
 use crate::check::host::HeadUse;
-use crate::crawl::identity::{HostPattern, Identity};
+use crate::crawl::identity::Identity;
 use crate::jobs::{BadSchedule, CatchUp, Overlap, Schedule, ScheduleSettings};
+use crate::plain::host_pattern::HostPattern;
 
 /// `[[host]]`: what is different at some hosts. `None`: the key is not set, and `[limits]` holds.
 #[derive(Clone, Debug)]

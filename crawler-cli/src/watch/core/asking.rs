@@ -19,10 +19,10 @@ use crate::check::task::{Hop, Outcome, Task, UrlId as TaskId};
 use crate::check::verdict::HeadFault;
 use crate::crawl::fleet::{Entry as _, Fleet, TakeOf};
 use crate::crawl::hosts::{HostId as WorkId, Hosts};
-use crate::crawl::origin::root_of;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::stats::{Stats, Waiting};
 use crate::crawl::work::HostWork as _;
+use crate::plain::origin::root_of;
 use crate::store::{DueId, DueUrl, HostId, Lane, UrlId};
 
 /// What is being asked.

@@ -17,7 +17,7 @@ use crate::check::life::{Context, State};
 use crate::check::task::Outcome;
 use crate::check::verdict::{Cause, Class, Verdict};
 use crate::crawl::clock::Clock;
-use crate::crawl::origin::same_host;
+use crate::plain::origin::same_host;
 use crate::store::{Control, DueUrl, HostId, Judgement, Lane, StoreHandle};
 
 /// From the works.

@@ -9,9 +9,10 @@ use url::Url;
 use crate::check::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use crate::check::host::HeadUse;
 use crate::check::life::{Reconcile, Rules};
-use crate::crawl::ceiling::{CeilingLimits, Ceilings, HostCeilings};
-use crate::crawl::identity::{HostPattern, Identity};
+use crate::crawl::identity::Identity;
 use crate::crawl::transfer::USER_AGENT;
+use crate::jobs::ceiling::{CeilingLimits, Ceilings, HostCeilings};
+use crate::plain::host_pattern::HostPattern;
 
 /// What the core does, and how.
 ///

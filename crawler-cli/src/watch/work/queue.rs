@@ -4,7 +4,7 @@
 //! keeps the time limit and replaces threads that are stuck. What becomes of an attempt is stored by job and attempt: a
 //! late result of an attempt that was given up changes nothing.
 //!
-//! This is not a [`DurablePool`](crate::jobs::DurablePool), because that pool stores no more than the end of an attempt.
+//! This is not a [`DurablePool`](crate::store::DurablePool), because that pool stores no more than the end of an attempt.
 //! Here, what a run leaves (jobs that follow, the success of a schedule) is stored in the same transaction, a job can be
 //! postponed without an attempt, and what runs at the end of the service is put back.
 

@@ -19,7 +19,7 @@ use crate::check::run::feeder::{Fed, fed};
 use crate::check::run::judge::{Judge, met};
 use crate::check::sources::{Next, Problem, ProblemKind};
 use crate::check::verdict::Answer;
-use crate::crawl::origin::root_of;
+use crate::plain::origin::root_of;
 use crate::plain::random::fresh_seed;
 use crate::store::{Completed, Demand, EntryId, HostId, Link, Queued, Target, UrlId};
 

@@ -13,11 +13,8 @@ use std::{fmt, io};
 use crossbeam_channel::Receiver;
 use jiff::Timestamp;
 
-use super::crew::{Closed, Crew};
-use super::pool::{Drain, PoolCounts};
-use super::settings::PoolSettings;
-use super::task::JobError;
-use crate::crawl::cancel::Cancel;
+use crate::jobs::crew::{Closed, Crew};
+use crate::jobs::{Cancel, Drain, JobError, PoolCounts, PoolSettings};
 use crate::store::{Enqueued, JobId, NewJob, StartedJob, StoreError, StoreHandle};
 use feeder::Feeder;
 use source::Stored;
@@ -39,9 +36,9 @@ use source::Stored;
 ///
 /// ```
 /// use std::time::Duration;
-/// use crawler_cli::jobs::{Drain, DurablePool, PoolSettings, StartedJob};
+/// use crawler_cli::jobs::{Drain, PoolSettings};
 /// use crawler_cli::store::sqlite::Sqlite;
-/// use crawler_cli::store::{NewJob, StoreHandle, Writer, WriterSettings};
+/// use crawler_cli::store::{DurablePool, NewJob, StartedJob, StoreHandle, Writer, WriterSettings};
 ///
 /// let store = Writer::start(Sqlite::temporary()?, WriterSettings::default())?;
 /// let pool = DurablePool::start(store.clone(), "filings", PoolSettings::default(), |job: &StartedJob, _: &_| {

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::crawl::sync::thread;
+use crate::jobs::Drain;
+use crate::jobs::PoolSettings;
 use crate::jobs::crew::{Now, Source};
 use crate::jobs::decide::{Next, Outcome, Rules};
 use crate::jobs::letter::shortened;
-use crate::jobs::pool::Drain;
-use crate::jobs::settings::PoolSettings;
+use crate::jobs::sync::thread;
 use crate::plain::random::{Random, fresh_seed};
 use crate::store::{JobCounts, JobId, Settled, Settlement, Started, StartedJob};
 
 /// The jobs of a queue that are in memory.
-pub(in crate::jobs) struct Stored {
+pub(crate) struct Stored {
     /// Handed out by the store, and not yet run.
     ready: VecDeque<Arc<StartedJob>>,
     /// To be stored with the next commit.

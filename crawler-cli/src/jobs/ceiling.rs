@@ -15,9 +15,9 @@ use courser::{Rate, RateLimiter};
 use url::Url;
 
 use super::cancel::Cancel;
-use super::identity::HostPattern;
-use super::origin::root_of;
 use super::sync::{Mutex, lock, thread};
+use crate::plain::host_pattern::HostPattern;
+use crate::plain::origin::root_of;
 
 /// What a [`Ceiling`] allows. Default: everything.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -65,7 +65,7 @@ pub struct Ceiling(Arc<Mutex<State>>);
 /// ceilings.add("*.sec.gov".parse()?, sec);
 /// assert!(ceilings.of(&url::Url::parse("https://www.sec.gov/").unwrap()).is_some());
 /// assert!(ceilings.of(&url::Url::parse("https://example.org/").unwrap()).is_none());
-/// # Ok::<(), crawler_cli::crawl::identity::BadPattern>(())
+/// # Ok::<(), crawler_cli::plain::host_pattern::BadPattern>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Ceilings {
@@ -495,7 +495,7 @@ impl Drop for Place<'_> {
 }
 
 /// When a caller that does not wait is to try again, if others have to give permits back first.
-pub(super) const ASK_AGAIN: Duration = Duration::from_millis(10);
+pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(10);
 
 /// How late a caller that does not wait may come to its turn.
 const TURN: Duration = Duration::from_millis(20);
