@@ -1,6 +1,7 @@
 //! A small HTTP/1.1 server for the sample mirror, on a free port of the loopback interface: nginx's index pages, a
 //! redirect for a directory without its `/`, keep-alive. One thread per connection; runs until the process ends.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::tree::Place;
+use super::tree::{self, Item};
 
 /// A running server.
 #[derive(Debug)]
@@ -143,7 +144,7 @@ fn respond(request: &Request, out: &mut Vec<u8>) {
         [first, inner @ .., last] if first.is_empty() && last.is_empty() => Some(inner),
         _ => None,
     };
-    let place = segments.and_then(|segments| Place::at(segments.iter().map(|s| &**s)));
+    let listed = segments.and_then(|segments| items(segments));
     if !matches!(request.method.as_str(), "GET" | "HEAD") {
         return answer(
             request,
@@ -153,17 +154,16 @@ fn respond(request: &Request, out: &mut Vec<u8>) {
             out,
         );
     }
-    if let Some(place) = place {
-        let page = index(&decoded.join("/"), place);
+    if let Some(listed) = listed {
+        let page = index(&decoded.join("/"), &listed);
         return answer(request, "200 OK", "Content-Type: text/html\r\n", &page, out);
     }
     let below_root = decoded.get(1..).unwrap_or_default();
-    let parent = below_root.split_last().and_then(|(name, parents)| {
-        let items = Place::at(parents.iter().map(|s| &**s))?.items();
-        items.into_iter().find(|item| item.name == *name)
-    });
+    let parent = below_root
+        .split_last()
+        .and_then(|(name, parents)| items(parents)?.into_iter().find(|item| item.name == *name));
     match parent {
-        Some(item) if item.below.is_some() => {
+        Some(item) if item.is_directory => {
             let location = format!("Location: {path}/\r\n");
             answer(request, "301 Moved Permanently", &location, "", out);
         }
@@ -186,6 +186,12 @@ fn respond(request: &Request, out: &mut Vec<u8>) {
     }
 }
 
+/// The entries of the directory with these segments.
+fn items(segments: &[Cow<'_, str>]) -> Option<Vec<Item>> {
+    let segments: Vec<&str> = segments.iter().map(|segment| &**segment).collect();
+    tree::items(&segments)
+}
+
 fn answer(request: &Request, status: &str, headers: &str, body: &str, out: &mut Vec<u8>) {
     let connection = if request.close { "close" } else { "keep-alive" };
     let length = body.len();
@@ -204,20 +210,20 @@ fn content(name: &str) -> String {
 }
 
 /// An index page as nginx writes it.
-fn index(path: &str, place: Place) -> String {
+fn index(path: &str, items: &[Item]) -> String {
     let title = escape_html(path);
     let mut page = format!(
         "<html>\r\n<head><title>Index of {title}</title></head>\r\n<body>\r\n\
          <h1>Index of {title}</h1><hr><pre><a href=\"../\">../</a>\r\n"
     );
-    for item in place.items() {
-        let slash = if item.below.is_some() { "/" } else { "" };
+    for item in items {
+        let slash = if item.is_directory { "/" } else { "" };
         let href = utf8_percent_encode(&item.name, ESCAPED);
         let cut: String = item.name.chars().take(NAME_WIDTH).collect();
         let pad = NAME_WIDTH + 1 - cut.chars().count();
-        let size = match item.below {
-            Some(_) => "-".to_owned(),
-            None => content(&item.name).len().to_string(),
+        let size = match item.is_directory {
+            true => "-".to_owned(),
+            false => content(&item.name).len().to_string(),
         };
         // Writing to a string does not fail.
         let _ = write!(
