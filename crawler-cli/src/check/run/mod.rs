@@ -31,7 +31,7 @@ use crate::plain::origin::root_of;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Completed, EntryId, HostId, Queued, StoreError};
 
-mod feeder;
+mod fed;
 mod guards;
 mod judge;
 mod keeper;
@@ -116,11 +116,10 @@ fn keeper(plan: &Plan) -> Result<Keeper, StoreError> {
         return Ok(Keeper::Memory(Box::new(Memory::new(read, judge(None)))));
     };
     let store = Sqlite::open(path)?;
-    let fed = feeder::feed(start());
     let judge = judge(Some(rules(plan)));
     Ok(Keeper::Stored(Stored::start(
         store,
-        fed,
+        start(),
         identity(plan),
         judge,
     )))

@@ -1,8 +1,8 @@
-//! The way from the threads that read sources to the thread that checks.
+//! The way from the thread that reads sources to the thread that checks.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use url::Url;
@@ -27,14 +27,10 @@ pub struct Batch {
 }
 
 /// What all sources say, in the order of the inputs, of the paths in a folder, and of the places in a file. The number of
-/// batches that wait is bounded. Dropping it stops the threads that read.
+/// batches that wait is bounded. Dropping it stops the thread that reads.
 #[derive(Debug)]
 pub struct Batches {
-    /// The batches of each file or other source. The oldest file is always being read, so that waiting for its batches
-    /// ends.
-    files: Receiver<Receiver<Batch>>,
-    /// The file whose batches are taken.
-    current: Option<Receiver<Batch>>,
+    batches: Receiver<Batch>,
     stop: Arc<AtomicBool>,
 }
 
@@ -50,33 +46,23 @@ pub enum Next {
 }
 
 impl Batches {
-    pub(super) fn new(files: Receiver<Receiver<Batch>>, stop: Arc<AtomicBool>) -> Self {
-        Self {
-            files,
-            current: None,
-            stop,
-        }
+    pub(super) fn new(batches: Receiver<Batch>, stop: Arc<AtomicBool>) -> Self {
+        Self { batches, stop }
     }
 
     /// The next batch. Waits for it for no longer than `wait`, which may be zero.
     pub fn next(&mut self, wait: Duration) -> Next {
-        let deadline = Instant::now() + wait;
-        while !self.stop.load(Ordering::Relaxed) {
-            let Some(current) = &self.current else {
-                match self.files.recv_deadline(deadline) {
-                    Ok(file) => self.current = Some(file),
-                    Err(RecvTimeoutError::Timeout) => return Next::Nothing,
-                    Err(RecvTimeoutError::Disconnected) => return Next::End,
-                }
-                continue;
-            };
-            match current.recv_deadline(deadline) {
-                Ok(batch) => return Next::Batch(batch),
-                Err(RecvTimeoutError::Timeout) => return Next::Nothing,
-                Err(RecvTimeoutError::Disconnected) => self.current = None,
-            }
+        match self.batches.recv_timeout(wait) {
+            _ if self.stop.load(Ordering::Relaxed) => Next::End,
+            Ok(batch) => Next::Batch(batch),
+            Err(RecvTimeoutError::Timeout) => Next::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Next::End,
         }
-        Next::End
+    }
+
+    /// Where the batches come from, for waiting for other things, too.
+    pub(in crate::check) fn receiver(&self) -> &Receiver<Batch> {
+        &self.batches
     }
 
     /// Ends the reading. A thread that waits for standard input ends when the input does.

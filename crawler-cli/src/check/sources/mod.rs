@@ -1,6 +1,6 @@
 //! Where the URLs of a check come from: URLs, files, folders, standard input and lists of URLs.
 //!
-//! [`start`] reads all inputs on threads of its own and gives what they refer to in [`Batches`], in the order of the
+//! [`start`] reads all inputs on a thread of its own and gives what they refer to in [`Batches`], in the order of the
 //! inputs, of the paths in a folder, and of the places in a file. Pages are fetched by others: an input that is a URL is
 //! passed on as it is.
 //!
@@ -21,8 +21,8 @@ mod occurrence;
 mod open;
 mod options;
 mod outlet;
+mod reader;
 mod resolve;
-mod threads;
 mod walk;
 
 pub use batches::{Batch, Batches, Next};
@@ -30,8 +30,8 @@ pub use input::{Input, InputError, List};
 pub use occurrence::{Occurrence, Problem, ProblemKind, Target};
 pub(crate) use open::{Unpacked, is_packed};
 pub use options::{FileId, SourceOptions};
+pub use reader::start;
 pub(super) use resolve::is_unsupported;
-pub use threads::start;
 
 #[cfg(test)]
 mod tests;

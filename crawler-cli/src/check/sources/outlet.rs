@@ -9,7 +9,7 @@ use super::resolve::Resolved;
 use super::{Batch, Occurrence, Problem, ProblemKind, Target};
 use crate::check::Reference;
 
-/// Where a thread puts what it reads of one source.
+/// Where the reader puts what it reads of one source.
 pub(super) struct Outlet {
     source: Arc<str>,
     batches: Sender<Batch>,

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use super::urls::{Known, Urls};
 use super::{Command, Reply};
 use crate::check::record::{Checked, Reference, Said};
-use crate::check::run::feeder::{Fed, fed};
+use crate::check::run::fed::{Fed, fed};
 use crate::check::run::judge::{Judge, met};
 use crate::check::sources::{Next, Problem, ProblemKind};
 use crate::check::verdict::Answer;

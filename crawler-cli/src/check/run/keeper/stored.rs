@@ -14,8 +14,9 @@ use jiff::Timestamp;
 
 use super::{Command, Reply};
 use crate::check::record::{Checked, Reference, Said};
-use crate::check::run::feeder::Fed;
+use crate::check::run::fed::fed;
 use crate::check::run::judge::Judge;
+use crate::check::sources::{Batch, Batches};
 use crate::store::{Added, Completed, Link, LinkId, Record, Selection, Store, StoreError, UrlId};
 
 /// The thread, as others see it. When dropped, what was answered is stored.
@@ -31,7 +32,7 @@ impl Stored {
     /// Starts the thread. `identity`: what is checked. An interrupted run is continued only if the text is the same.
     pub(in crate::check::run) fn start(
         store: impl Store + 'static,
-        sources: Receiver<Fed>,
+        sources: Batches,
         identity: String,
         judge: Judge,
     ) -> Self {
@@ -99,8 +100,7 @@ struct KeeperThread<S> {
     store: S,
     identity: String,
     judge: Judge,
-    /// `never` when they have ended.
-    sources: Receiver<Fed>,
+    sources: Batches,
     replies: Sender<Reply>,
     has_sources: bool,
     /// Answers that are not stored yet.
@@ -217,16 +217,19 @@ impl<S: Store> KeeperThread<S> {
         let time = until.map_or(LONGEST_WAIT, |until| {
             until.saturating_duration_since(Instant::now())
         });
+        let sources = match self.has_sources {
+            true => self.sources.receiver().clone(),
+            false => never(),
+        };
         select! {
             recv(commands) -> command => match command {
                 Ok(command) => self.handle(command),
                 // The loop notices it.
                 Err(_) => Ok(()),
             },
-            recv(self.sources) -> fed => match fed {
-                Ok(fed) => self.add(fed),
+            recv(sources) -> batch => match batch {
+                Ok(batch) => self.add(batch),
                 Err(_) => {
-                    self.sources = never();
                     self.has_sources = false;
                     self.reply(Reply::AllRead)
                 }
@@ -265,7 +268,8 @@ impl<S: Store> KeeperThread<S> {
 
 /// Sources.
 impl<S: Store> KeeperThread<S> {
-    fn add(&mut self, fed: Fed) -> Outcome {
+    fn add(&mut self, batch: Batch) -> Outcome {
+        let fed = fed(batch);
         if !fed.links.is_empty() {
             let added = self.store.add(&fed.links)?;
             self.announce(&added)?;

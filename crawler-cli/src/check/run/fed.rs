@@ -1,12 +1,7 @@
-//! Between the sources and the keeper: makes links of what sources refer to, for a store in a thread of its own.
-
-use std::thread;
-use std::time::Duration;
-
-use crossbeam_channel::{Receiver, bounded};
+//! Between the sources and the keeper: makes links of what sources refer to.
 
 use crate::check::record::Reference;
-use crate::check::sources::{self, Batch, Batches, Next, Problem};
+use crate::check::sources::{self, Batch, Problem};
 use crate::store::{Demand, Link, Target};
 
 /// A part of what the sources say.
@@ -18,25 +13,6 @@ pub(super) struct Fed {
     pub(super) unsupported: u64,
     /// Links that the selection left out.
     pub(super) excluded: u64,
-}
-
-/// Starts the thread. It ends with the sources, or when the receiver is dropped.
-pub(super) fn feed(mut batches: Batches) -> Receiver<Fed> {
-    let (sender, receiver) = bounded(FED);
-    thread::spawn(move || {
-        loop {
-            let fed = match batches.next(LONGEST_WAIT) {
-                Next::Batch(batch) => fed(batch),
-                // Nothing to add: finds out whether the receiver is still there.
-                Next::Nothing => fed(Batch::default()),
-                Next::End => return,
-            };
-            if sender.send(fed).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
 }
 
 /// The links of a batch.
@@ -81,9 +57,3 @@ pub(super) fn fed(batch: Batch) -> Fed {
         excluded: batch.excluded,
     }
 }
-
-/// Batches that wait for the keeper.
-const FED: usize = 4;
-
-/// The longest time until the thread notices that nobody listens any more.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
