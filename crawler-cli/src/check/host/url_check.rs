@@ -148,11 +148,11 @@ impl UrlCheck {
                 && !reply.answer.is_blocked;
             return may_be_challenge.then_some(EXCERPT);
         }
-        if page::format(self.url(), reply.content_type().as_deref()).is_none() {
+        let format = page::format(self.url(), reply.content_type().as_deref());
+        if format.is_none() {
             self.page = Some(Box::new(page::unread(self.url())));
-            return None;
         }
-        Some(max_body)
+        format.map(|format| format.longest(max_body))
     }
 
     /// Whether the body of an answer with this status is read for links. Else it is read to tell challenges.

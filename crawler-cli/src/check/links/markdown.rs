@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
-use pulldown_cmark::{BrokenLink, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use crate::markup::references::{self, Context};
 
@@ -14,26 +14,11 @@ use super::html::{self, HtmlState, Piece};
 use super::output::{Found, OpenLink, Output};
 use super::{Kind, Visitor};
 
-use chunks::{Chunks, Definitions};
-
-mod chunks;
-
-/// Reads a document. A large one is parsed in chunks of whole blocks: the parser needs several times the memory of its
-/// text.
+/// Reads a document.
 pub(super) fn read<V: Visitor>(text: &str, output: &mut Output<'_, '_, V>) {
-    read_in_chunks(text, CHUNK, output);
-}
-
-/// Larger documents are parsed in chunks of about this size, in bytes.
-const CHUNK: usize = 4 << 20;
-
-fn read_in_chunks<V: Visitor>(text: &str, size: usize, output: &mut Output<'_, '_, V>) {
     let start = front_matter(text);
-    let chunks = Chunks::of(text, start, size);
     let mut reader = MarkdownReader {
         text,
-        start,
-        definitions: &chunks.definitions,
         output,
         html: HtmlState::default(),
         block: None,
@@ -45,8 +30,11 @@ fn read_in_chunks<V: Visitor>(text: &str, size: usize, output: &mut Output<'_, '
         heading: None,
         slugs: Slugs::default(),
     };
-    for &end in &chunks.ends {
-        reader.chunk(end);
+    for (event, range) in Parser::new_ext(&text[start..], EXTENSIONS).into_offset_iter() {
+        if reader.output.is_done() {
+            return;
+        }
+        reader.event(event, range.start + start..range.end + start);
     }
 }
 
@@ -83,10 +71,6 @@ fn front_matter(text: &str) -> usize {
 
 struct MarkdownReader<'d, 's, 't, 'v, V> {
     text: &'d str,
-    /// Where the chunk that is read begins.
-    start: usize,
-    /// The definitions of all chunks.
-    definitions: &'d Definitions,
     output: &'s mut Output<'t, 'v, V>,
     html: HtmlState,
     /// The block of raw HTML that is read.
@@ -111,29 +95,7 @@ struct Block {
     parts: Vec<Range<usize>>,
 }
 
-impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
-    /// Reads the chunk that ends here.
-    fn chunk(&mut self, end: usize) {
-        let definitions = self.definitions;
-        // A link to what another chunk defines.
-        let mut elsewhere = |link: BrokenLink<'_>| {
-            let definition = definitions.get(&link.reference)?;
-            Some((definition.to_owned().into(), CowStr::Borrowed("")))
-        };
-        let text = &self.text[self.start..end];
-        let elsewhere = (!definitions.is_empty()).then_some(&mut elsewhere);
-        let parser = Parser::new_with_broken_link_callback(text, EXTENSIONS, elsewhere);
-        let events = parser.into_offset_iter();
-        for (event, range) in events {
-            if self.output.is_done() {
-                break;
-            }
-            let range = range.start + self.start..range.end + self.start;
-            self.event(event, range);
-        }
-        self.start = end;
-    }
-
+impl<V: Visitor> MarkdownReader<'_, '_, '_, '_, V> {
     fn event(&mut self, event: Event<'_>, range: Range<usize>) {
         match event {
             Event::Start(tag) => {
@@ -170,19 +132,15 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
             Tag::Link {
                 link_type,
                 dest_url,
-                id,
                 ..
-            } => {
-                self.reference(link_type, dest_url, &id, Kind::Document, range);
-            }
+            } => self.reference(link_type, dest_url, Kind::Document, range),
             Tag::Image {
                 link_type,
                 dest_url,
-                id,
                 ..
             } => {
                 self.images += 1;
-                self.reference(link_type, dest_url, &id, Kind::Embedded, range);
+                self.reference(link_type, dest_url, Kind::Embedded, range);
             }
             Tag::CodeBlock(_) | Tag::MetadataBlock(_) => self.in_code = true,
             Tag::HtmlBlock => self.block = Some(Block::default()),
@@ -230,22 +188,10 @@ impl<'d, V: Visitor> MarkdownReader<'d, '_, '_, '_, V> {
         }
     }
 
-    fn reference(
-        &mut self,
-        link_type: LinkType,
-        url: CowStr<'_>,
-        id: &str,
-        kind: Kind,
-        range: Range<usize>,
-    ) {
+    fn reference(&mut self, link_type: LinkType, url: CowStr<'_>, kind: Kind, range: Range<usize>) {
         let url = match link_type {
             LinkType::Email => format!("mailto:{url}").into(),
-            LinkType::Autolink | LinkType::Inline => url,
-            // The first definition counts, and another chunk can have it.
-            _ => match self.definitions.get(id) {
-                Some(definition) => CowStr::from(definition.to_owned()),
-                None => url,
-            },
+            _ => url,
         };
         let link = self.output.begin(Found {
             at: range.start,
@@ -471,62 +417,3 @@ fn unescaped(raw: &str) -> Cow<'_, str> {
 
 /// More than the longest name of an entity.
 const REFERENCE: usize = 40;
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::check::links::Link;
-
-    fn links(text: &str, size: usize) -> Vec<String> {
-        let mut links = Vec::new();
-        let mut visitor = |link: Link<'_>| links.push(format!("{link:?}"));
-        let mut output = Output::new(text, &mut visitor);
-        read_in_chunks(text, size, &mut output);
-        output.flush();
-        links
-    }
-
-    fn piece() -> impl Strategy<Value = &'static str> {
-        prop::sample::select(vec![
-            "[a](b)\n",
-            "[r]\n",
-            "[r][R]",
-            "\n\n",
-            "\n",
-            "[r]: u\n",
-            "[R]: v 'w'\n",
-            "    code [r]\n",
-            "```\n",
-            "- i [r]\n",
-            "  more\n",
-            "> q [a](c)\n",
-            "# h [r]\n",
-            "---\n",
-            "<div>\n",
-            "</div>\n",
-            "<!-- ",
-            "-->\n",
-            "https://a.example/x ",
-            "| a | [r] |\n",
-            "|---|---|\n",
-            "[s]:\n",
-            "  <d>\n",
-            "1. x\n",
-            "\t",
-            "<a href='x'>y</a>\n",
-            "word ",
-        ])
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(500))]
-
-        #[test]
-        fn chunks_have_the_links_of_the_whole(pieces in prop::collection::vec(piece(), 0..40), size in 1_usize..60) {
-            let text = pieces.concat();
-            prop_assert_eq!(links(&text, size), links(&text, usize::MAX), "{}", text);
-        }
-    }
-}

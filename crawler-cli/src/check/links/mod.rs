@@ -55,6 +55,15 @@ pub enum Format {
 }
 
 impl Format {
+    /// How many bytes of a document are read, if so many may be. The parser of Markdown takes up to 60 times the memory of
+    /// its text.
+    pub(super) fn longest(self, most: u64) -> u64 {
+        match self {
+            Self::Markdown => most.min(8 << 20),
+            Self::Html | Self::Xml => most,
+        }
+    }
+
     /// The format that the extension of a file name or of the path of a URL stands for. `.gz` is not removed.
     pub fn of_name(name: &str) -> Option<Self> {
         let (_, extension) = name.rsplit_once('.')?;

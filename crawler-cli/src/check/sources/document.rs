@@ -17,6 +17,7 @@ pub(super) fn read(
     base: &Base,
     outlet: &mut Outlet,
 ) -> io::Result<()> {
+    let max_size = format.longest(max_size);
     let mut bytes = Vec::new();
     let read = reader
         .take(max_size.saturating_add(1))

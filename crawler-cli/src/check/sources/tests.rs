@@ -327,6 +327,10 @@ fn sizes_are_limited() {
     assert_eq!(folder.places(&said), ["DIR/c.md:1:1 http://x/c"]);
     let problem = |name| format!("TooLong DIR/{name}: longer than 1000 bytes, not read");
     assert_eq!(folder.problems(&said), ["a.md", "b.md.gz"].map(problem));
+    folder.add("d.md.gz", &gzip(&vec![b' '; (8 << 20) + 1]));
+    let said = folder.read(&["d.md.gz"]);
+    let problem = "TooLong DIR/d.md.gz: longer than 8388608 bytes, not read";
+    assert_eq!(folder.problems(&said), [problem]);
 }
 
 #[test]
