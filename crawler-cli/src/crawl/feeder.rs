@@ -79,7 +79,7 @@ pub(crate) trait Feeder<'s> {
         let stats = Self::Work::stats(shared);
         let index = stats.add_host(&root[..Position::BeforePath]);
         stats.note_rate(index, rate);
-        scheduler.hosts().add(root, index, work)
+        scheduler.add(root, index, work)
     }
 
     /// Removes the works that have nothing to do.

@@ -67,7 +67,7 @@ impl<W> Hosts<W> {
     }
 
     /// Adds a host. `root` is the URL of its root, `stats` its index in the statistics.
-    pub fn add(&mut self, root: Url, stats: usize, work: W) -> HostId {
+    pub(super) fn add(&mut self, root: Url, stats: usize, work: W) -> HostId {
         let host = Host {
             work,
             base: root[..Position::BeforePath].to_owned(),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use courser::net::os::OsNet;
 use courser::net::{Net, Waker};
 use courser::{Call, CallId, Client, Completion, Report};
+use url::Url;
 
 use super::agenda::Agenda;
 use super::calls::Calls;
@@ -44,22 +45,18 @@ struct Limits {
 }
 
 impl<W: HostWork, N: Net> Scheduler<W, N> {
-    /// A scheduler for these hosts. `client` sends their requests.
-    pub(crate) fn new(hosts: Hosts<W>, client: Client<N>, transfer: &Transfer) -> Self {
+    /// A scheduler without hosts. `client` sends their requests.
+    pub(crate) fn new(client: Client<N>, transfer: &Transfer) -> Self {
         let limits = Limits {
             host: transfer.connections.get(),
             all: transfer.all_connections().get(),
             usual: transfer.all_connections().get(),
         };
-        let mut agenda = Agenda::default();
-        for host in hosts.ids() {
-            agenda.wake(host);
-        }
         let calls = Calls::new(client);
         Self {
             looked_at: calls.now(),
-            hosts,
-            agenda,
+            hosts: Hosts::new(transfer),
+            agenda: Agenda::default(),
             calls,
             streams: Streams::new(),
             permits: Permits::new(transfer.ceilings.clone()),
@@ -80,7 +77,14 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         self.calls.waker()
     }
 
-    /// The hosts. More hosts can be added; their work is added by [`work_and_calls`](Self::work_and_calls).
+    /// Adds a host, which may have something to send. `root` is the URL of its root, `stats` its index in the statistics.
+    pub(crate) fn add(&mut self, root: Url, stats: usize, work: W) -> HostId {
+        let host = self.hosts.add(root, stats, work);
+        self.agenda.wake(host);
+        host
+    }
+
+    /// The hosts. Work is added by [`work_and_calls`](Self::work_and_calls).
     pub fn hosts(&mut self) -> &mut Hosts<W> {
         &mut self.hosts
     }

@@ -21,7 +21,7 @@ use super::state::StateError;
 use super::summary::Ending;
 use super::visitor::{Turn, Visitor as _};
 use crate::crawl::feeder::{Feeder, Parts};
-use crate::crawl::hosts::{HostId, Hosts};
+use crate::crawl::hosts::HostId;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::transfer::Transfer;
 use crate::plain::origin::root_of;
@@ -73,7 +73,7 @@ pub(super) fn search<'r>(find: &'r Find, store: Option<Store>, run: Run<'r>) -> 
         }
     };
     let mut search = Search {
-        scheduler: Scheduler::new(Hosts::new(transfer), client, transfer),
+        scheduler: Scheduler::new(client, transfer),
         find,
         shared,
     };

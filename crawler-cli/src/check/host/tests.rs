@@ -14,7 +14,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::check::task::{Outcome, UrlId};
-use crate::crawl::hosts::{HostId, Hosts};
+use crate::crawl::hosts::HostId;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::transfer::Transfer;
 use crate::plain::origin::root_of;
@@ -214,7 +214,7 @@ impl Run {
         let client = transfer.client(&[]).expect("a client");
         Self {
             policy: Arc::new(policy),
-            scheduler: Scheduler::new(Hosts::default(), client, &transfer),
+            scheduler: Scheduler::new(client, &transfer),
             shared: Shared::new(Stats::default()),
         }
     }
@@ -226,7 +226,7 @@ impl Run {
         }
         let host = Host::new(root.clone(), None, Arc::clone(&self.policy));
         let stats = self.shared.stats.add_host(root.as_str());
-        self.scheduler.hosts().add(root, stats, host)
+        self.scheduler.add(root, stats, host)
     }
 
     fn check(&mut self, tasks: Vec<Task>) -> Vec<Outcome> {

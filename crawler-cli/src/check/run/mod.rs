@@ -22,7 +22,7 @@ use super::summary::Summary;
 use super::task::{self, Hop, Task};
 use crate::crawl::feeder::{Feeder, Parts};
 use crate::crawl::fleet::{Fleet, Take};
-use crate::crawl::hosts::{HostId as WorkId, Hosts};
+use crate::crawl::hosts::HostId as WorkId;
 use crate::crawl::reporter::Reporter;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::stats::{Standing, Stats};
@@ -78,7 +78,7 @@ pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
         }
     };
     let is_kept = plan.keeping.state.is_some();
-    let scheduler = Scheduler::new(Hosts::new(&plan.transfer), client, &plan.transfer);
+    let scheduler = Scheduler::new(client, &plan.transfer);
     let mut run = Run {
         scheduler,
         shared: Shared::new(Stats::default()),

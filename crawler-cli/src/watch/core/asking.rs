@@ -18,7 +18,7 @@ use crate::check::host::{Host, Observe, Shared};
 use crate::check::task::{Hop, Outcome, Task, UrlId as TaskId};
 use crate::check::verdict::HeadFault;
 use crate::crawl::fleet::{Entry as _, Fleet, TakeOf};
-use crate::crawl::hosts::{HostId as WorkId, Hosts};
+use crate::crawl::hosts::HostId as WorkId;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::stats::{Stats, Waiting};
 use crate::crawl::work::HostWork as _;
@@ -98,7 +98,7 @@ impl<N: Net> Asking<N> {
     pub(super) fn new(client: Client<N>, settings: &Settings, seed: u64) -> Self {
         let transfer = settings.transfer();
         let policies = Policies::new(settings, seed);
-        let scheduler = Scheduler::new(Hosts::new(&transfer), client, &transfer);
+        let scheduler = Scheduler::new(client, &transfer);
         Self {
             shared: Shared::new(Stats::default()),
             scheduler,
@@ -282,7 +282,7 @@ impl<N: Net> Asking<N> {
         let (policy, connections) = self.policies.of(&root);
         let work = Host::new(root.clone(), proxy, policy);
         let now = self.scheduler.now();
-        let id = self.scheduler.hosts().add(root, stats, work);
+        let id = self.scheduler.add(root, stats, work);
         self.scheduler.hosts().set_connections(id, connections);
         self.made.insert(id, (now, self.policies.generation()));
         id
