@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crawler_cli::check::Verdict;
-use crawler_cli::check::life::{Context, Profile};
-use crawler_cli::check::verdict::Answer;
 use crawler_cli::plain::random::Random;
 use crawler_cli::store::{
     Database, DueUrl, FleetStore as _, Judgement, LEASE, Lane, Lanes, NewUrl, NewWorker, Place,
     StoreError, WatchStore as _,
 };
+use crawler_cli::verdict::Answer;
+use crawler_cli::verdict::Verdict;
+use crawler_cli::verdict::life::{Context, Profile};
 use jiff::Timestamp;
 
 #[path = "../../crawler-cli/tests/common/cluster.rs"]

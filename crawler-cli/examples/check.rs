@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 
 use crawler_cli::check::sources::Input;
 use crawler_cli::check::{Checker, Event};
-use crawler_cli::demo::server::Server;
+use crawler_cli::crawl::demo::server::Server;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mirror = Server::start()?;

@@ -16,9 +16,9 @@ use super::select::Selection;
 use super::sources::{FileId, Input, SourceOptions};
 use super::summary::Summary;
 use crate::crawl::reporter::{Callback, Reporter, Reports};
+use crate::crawl::scope::Scope;
 use crate::crawl::settings::Settings;
 use crate::crawl::transfer::Transfer;
-use crate::find::scope::Scope;
 use crate::plain::random::fresh_seed;
 use crate::store::StoreError;
 
@@ -30,7 +30,7 @@ use crate::store::StoreError;
 ///
 /// use crawler_cli::check::sources::Input;
 /// use crawler_cli::check::{Checker, Event, Outcome};
-/// use crawler_cli::demo::server::Server;
+/// use crawler_cli::crawl::demo::server::Server;
 ///
 /// let mirror = Server::start()?;
 /// let page = format!("{}SIGs/", mirror.url());

@@ -1,10 +1,10 @@
 //! The events of a check.
 
-use super::guard::Guard;
 use super::record::Checked;
 use super::sources::Problem;
 use super::summary::Summary;
 use crate::store::StoreError;
+use crate::verdict::guard::Guard;
 
 /// The events that [`Checker::run`](super::Checker::run) reports.
 #[derive(Clone, Copy, Debug)]

@@ -6,15 +6,15 @@ use std::io;
 use courser::proto::{ProxyFault, SocksReply};
 use courser::{DnsError, Error, ErrorKind, LimitExceeded, PeerFault, Phase, TlsFault};
 
-use super::guard::LocalSign;
-use super::verdict::Cause;
 use crate::crawl::failure::FailureScope;
 use crate::crawl::stats;
+use crate::verdict::Cause;
+use crate::verdict::guard::LocalSign;
 
 /// A request without a complete answer.
 ///
 /// ```
-/// use crawler_cli::check::Cause;
+/// use crawler_cli::verdict::Cause;
 /// use crawler_cli::check::failure::Failure;
 ///
 /// let mut response = courser::Response::new();

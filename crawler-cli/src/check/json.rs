@@ -9,9 +9,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
 
-use super::{Checked, Reference, reason};
+use super::{Checked, reason};
 use crate::plain::redirect::Redirect;
 use crate::plain::terminal::push_json_string;
+use crate::verdict::Reference;
 
 /// Appends the line of a URL.
 pub(crate) fn write(checked: &Checked, out: &mut Vec<u8>) {

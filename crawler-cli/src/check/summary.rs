@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::record::{Checked, Said, Standing};
-use super::verdict::{Cause, Class};
 use crate::crawl::stats::Stats;
+use crate::verdict::{Cause, Class};
 
 /// The progress or the outcome of a check. Numbers of URLs count each URL once, however it is spelled and however often it
 /// is [reported](Checked::before).
@@ -202,8 +202,8 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::verdict::Answer;
-    use crate::check::verdict::Verdict;
+    use crate::verdict::Answer;
+    use crate::verdict::Verdict;
 
     const URL: &str = "http://h.example/";
 

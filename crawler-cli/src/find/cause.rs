@@ -8,12 +8,12 @@ use std::time::Duration;
 use courser::{ErrorKind, LimitExceeded, Response};
 
 use super::fault::Fault;
-use super::listing::{LeftOut, Shape, WebPage};
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::policy::RetryPolicy;
 use crate::crawl::redirect::NotFollowed;
 use crate::crawl::retry::Reason;
 use crate::crawl::stats::Class;
+use crate::listing::{LeftOut, Shape, WebPage};
 use crate::plain::text;
 
 /// Why a URL could not be read.

@@ -5,8 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use super::range::SizeRange;
-use super::scope::Outside;
+use crate::crawl::scope::Outside;
+use crate::listing::range::SizeRange;
 
 /// The reason why a file was not downloaded.
 #[derive(Debug)]

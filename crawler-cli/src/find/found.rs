@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::cause::Cause;
-use super::listing::Shape;
-use super::range::{SizeRange, TimeRange};
+use crate::listing::Shape;
+use crate::listing::range::{SizeRange, TimeRange};
 
 /// A file or directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

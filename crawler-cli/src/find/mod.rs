@@ -3,7 +3,7 @@
 //! ```
 //! use std::ops::ControlFlow;
 //!
-//! use crawler_cli::demo::server::Server;
+//! use crawler_cli::crawl::demo::server::Server;
 //! use crawler_cli::find::{Event, Find, Kind};
 //!
 //! let mirror = Server::start()?;
@@ -48,22 +48,18 @@ pub mod glob;
 mod host;
 pub mod host_crawl;
 mod link;
-pub mod listing;
-mod path;
 mod policy;
-pub mod range;
 mod reference;
 mod run;
-pub mod scope;
 mod search;
 pub mod state;
 mod summary;
 mod visitor;
 
-pub use crate::crawl::policy::{HostPolicy, RetryPolicy};
 use crate::crawl::reporter::{Callback, Reporter, Reports};
+use crate::crawl::scope::Scope;
 use crate::crawl::settings::Settings;
-pub use crate::crawl::transfer::USER_AGENT;
+use crate::listing;
 use crate::plain::random::fresh_seed;
 pub use cause::{Cause, Failure};
 use download::{Base, Root, Store};
@@ -75,11 +71,8 @@ pub use found::{Found, How, Kind, Saved, Unread};
 use host::FILE_DESCRIPTORS;
 pub use host_crawl::Counts;
 pub use link::{Link, LinkKind};
-pub use listing::Shape;
 pub use policy::{Follow, Limits, Policy};
-pub use range::{ListedTime, Precision, SizeRange, TimeRange};
 use run::{Events, Run};
-use scope::Scope;
 pub use state::{State, StateError};
 pub use summary::{DownloadCounts, Ending, Summary};
 pub use visitor::{LinkVerdict, Turn, Visitor};

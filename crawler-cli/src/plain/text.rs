@@ -72,6 +72,16 @@ pub(crate) fn rough_span(span: Duration) -> String {
     }
 }
 
+/// The name that a misspelled one is for.
+pub(crate) fn nearest<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
+    similar::get_close_matches(name, names, 1, SIMILAR)
+        .first()
+        .copied()
+}
+
+/// How similar a name has to be to be offered, from 0 to 1.
+const SIMILAR: f32 = 0.6;
+
 #[cfg(test)]
 mod tests {
     use super::*;

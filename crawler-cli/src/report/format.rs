@@ -4,8 +4,9 @@
 use jiff::Timestamp;
 
 use crate::check::json::Fields;
-use crate::find::range::Precision;
-use crate::find::{Found, Shape};
+use crate::find::Found;
+use crate::listing::Shape;
+use crate::listing::range::Precision;
 
 /// The output format of results.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -92,7 +93,7 @@ fn parent<'a>(found: &Found<'a>) -> Option<&'a str> {
 mod tests {
     use super::*;
     use crate::find::Kind;
-    use crate::find::range::{SizeRange, TimeRange};
+    use crate::listing::range::{SizeRange, TimeRange};
 
     const FOUND: Found<'_> = Found {
         url: "http://h/a%20%1B/",

@@ -131,7 +131,8 @@ mod tests {
 
     use super::*;
     use crate::crawl::stats::Stats;
-    use crate::find::{Cause, Counts, SizeRange};
+    use crate::find::{Cause, Counts};
+    use crate::listing::range::SizeRange;
 
     fn summary(hosts: &[&str]) -> Summary {
         let mut stats = Stats::default();

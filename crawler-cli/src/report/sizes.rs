@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::page::{line, link};
-use crate::find::range::SizeRange;
 use crate::find::{Found, Kind};
+use crate::listing::range::SizeRange;
 use crate::plain::terminal;
 use crate::plain::text::{count, size};
 

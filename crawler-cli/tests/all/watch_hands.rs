@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 
 use crate::common::service::{PATIENCE, Service as Running, folder};
 use crate::common::{ClosedPort, crawler, stderr};
-use crawler_cli::check::guard::{Guard, Hold};
-use crawler_cli::check::life::{Context, Profile, State};
-use crawler_cli::check::verdict::Answer;
-use crawler_cli::check::{Cause, Verdict};
 use crawler_cli::plain::random::Random;
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
     Amendment, Buried, Change, Engine, HostHold, Judgement, Lane, NewDeadLetter, StoreHandle as _,
     WatchStore as _, Writer, WriterSettings,
 };
+use crawler_cli::verdict::Answer;
+use crawler_cli::verdict::guard::{Guard, Hold};
+use crawler_cli::verdict::life::{Context, Profile, State};
+use crawler_cli::verdict::{Cause, Verdict};
 use crawler_cli::watch::control::{
     ControlServer, CoreMessage, CoreStatus, HostWaits, Operator, core_channel, socket_of,
 };

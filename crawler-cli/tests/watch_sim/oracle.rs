@@ -5,12 +5,12 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crawler_cli::check::life::{Negative, Rules, State};
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
     Cursor, Cycle, CycleId, Event, Guarded, Lane, Lanes, Notice, NoticeId, Store, StoreError,
     WatchStore, Which,
 };
+use crawler_cli::verdict::life::{Negative, Rules, State};
 use jiff::Timestamp;
 
 use crate::alerts::Alerts;

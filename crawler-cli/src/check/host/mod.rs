@@ -30,7 +30,6 @@ use self::page::AnswerBody;
 use self::robots::{RobotsFetch, RobotsStage};
 use self::url_check::{Reply, Trial};
 use super::task::{Hop, Reach, Task, UrlId};
-use super::verdict::{Ask, Cause, HeadFacts, HeadFault, Verdict};
 use crate::crawl::calls::Drive;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::retry::{self, Decision};
@@ -40,6 +39,7 @@ use crate::crawl::stats::{Reason, Stats, Waiting};
 use crate::crawl::work::{Body, HostWork, RequestId, Submission};
 use crate::plain::origin::{is_loopback, same_host};
 use crate::plain::random::seed_of_host;
+use crate::verdict::{Ask, Cause, HeadFacts, HeadFault, Verdict};
 
 pub use shared::{HeadUse, Observe, Policy, Purpose, Shared};
 pub(in crate::check) use url_check::UrlCheck;

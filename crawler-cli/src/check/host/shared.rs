@@ -11,10 +11,10 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::page::AnswerBody;
-use crate::check::guard::LocalSign;
 use crate::check::task::{Hop, Outcome, Page, UrlId};
 use crate::crawl::policy::{HostPolicy, RetryPolicy};
 use crate::crawl::stats::Stats;
+use crate::verdict::guard::LocalSign;
 
 /// The settings of checks at hosts.
 ///

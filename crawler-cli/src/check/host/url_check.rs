@@ -18,16 +18,16 @@ use crate::check::challenge::{blocked_by, is_challenge_page};
 use crate::check::failure::Failure;
 use crate::check::record::LENIENT;
 use crate::check::task::{Hop, Outcome, Page, Reach, Task};
-use crate::check::verdict::{
-    Answer, Ask, Attempt, Cause, Class, Evidence, HeadFacts, HeadVerdict, ResponseFacts, Step,
-    Verdict,
-};
 use crate::crawl::failure::{FailureScope, is_opening};
 use crate::crawl::redirect::{Chain, NotFollowed};
 use crate::crawl::retry::{Decision, Failed, Others, Reason, decide};
 use crate::crawl::retry_queue::Attempts;
 use crate::crawl::stats;
 use crate::plain::origin::same_host;
+use crate::verdict::{
+    Answer, Ask, Attempt, Cause, Class, Evidence, HeadFacts, HeadVerdict, ResponseFacts, Step,
+    Verdict,
+};
 
 /// The check of one URL.
 #[derive(Debug)]

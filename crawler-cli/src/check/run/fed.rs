@@ -1,8 +1,8 @@
 //! Between the sources and the keeper: makes links of what sources refer to.
 
-use crate::check::record::Reference;
 use crate::check::sources::{self, Batch, Problem};
 use crate::store::{Demand, Link, Target};
+use crate::verdict::Reference;
 
 /// A part of what the sources say.
 #[derive(Debug)]

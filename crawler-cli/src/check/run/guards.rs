@@ -12,15 +12,15 @@ use jiff::Timestamp;
 use url::Position;
 
 use crate::check::event::GuardChange;
-use crate::check::guard::{
+use crate::check::task::{Outcome, UrlId};
+use crate::store::{HostId, Queued};
+use crate::verdict::guard::{
     FlipStep, Guard, HoldBack, HostFlip, LocalSign, OwnNetwork, OwnNetworkRules, Reach, Reason,
     Round, Switch,
 };
-use crate::check::life::Held;
-use crate::check::life::time::between;
-use crate::check::task::{Outcome, UrlId};
-use crate::check::verdict::{Class, Verdict};
-use crate::store::{HostId, Queued};
+use crate::verdict::life::Held;
+use crate::verdict::life::time::between;
+use crate::verdict::{Class, Verdict};
 
 /// A URL that was asked.
 #[derive(Debug)]

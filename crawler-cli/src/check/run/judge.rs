@@ -1,11 +1,12 @@
 //! From the records of the store to what is reported. Pure.
 
 use crate::check::checker::{Blocked, Redirects, Tolerance};
-use crate::check::life::{Record as Life, Rules, State};
-use crate::check::record::{Checked, Reference, Standing};
-use crate::check::verdict::Answer;
-use crate::check::verdict::{Cause, Class, Verdict};
+use crate::check::record::{Checked, Standing};
 use crate::store::{Demand, Record};
+use crate::verdict::Answer;
+use crate::verdict::Reference;
+use crate::verdict::life::{Record as Life, Rules, State};
+use crate::verdict::{Cause, Class, Verdict};
 
 /// Judges records by the options of the check.
 #[derive(Clone, Debug)]

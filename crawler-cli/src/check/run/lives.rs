@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::check::life::{Context, Held, Record as Life, Rules};
-use crate::check::verdict::Answer;
-use crate::check::verdict::Verdict;
 use crate::plain::random::Random;
 use crate::store::{Change, HostFacts, Past, Queued};
+use crate::verdict::Answer;
+use crate::verdict::Verdict;
+use crate::verdict::life::{Context, Held, Record as Life, Rules};
 
 /// The lives of URLs.
 #[derive(Debug)]

@@ -14,9 +14,7 @@ use url::Url;
 
 use super::checker::{Checker, Keeping, Reach, Tolerance};
 use super::event::Event;
-use super::guard::{self, Guard};
 use super::host::{Host, Policy, Shared};
-use super::life::{Held, Rules};
 use super::sources::{self, Input, SourceOptions};
 use super::summary::Summary;
 use super::task::{self, Hop, Task};
@@ -30,6 +28,8 @@ use crate::crawl::transfer::Transfer;
 use crate::plain::origin::root_of;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Completed, EntryId, HostId, Queued, StoreError};
+use crate::verdict::guard::{self, Guard};
+use crate::verdict::life::{Held, Rules};
 
 mod fed;
 mod guards;

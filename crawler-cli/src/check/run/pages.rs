@@ -8,14 +8,14 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::check::checker::Reach;
 use crate::check::links::Kind;
-use crate::check::record::Reference;
 use crate::check::select::Selection;
 use crate::check::sources::{Input, Problem, ProblemKind, SourceOptions, is_unsupported};
 use crate::check::task::{Outcome, Page, PageLink};
-use crate::check::verdict::{Cause, Verdict};
-use crate::markup::encoding::join;
+use crate::listing::markup::encoding::join;
 use crate::plain::origin::root_of;
 use crate::store::{Demand, Link, Queued, Target};
+use crate::verdict::Reference;
+use crate::verdict::{Cause, Verdict};
 
 /// Decides about the links of pages.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use url::{ParseError, Url};
 use super::disk::Disk;
 use super::{SourceOptions, Target};
 use crate::check::select::Selection;
-use crate::check::{Cause, Verdict};
-use crate::markup::encoding::join;
+use crate::listing::markup::encoding::join;
+use crate::verdict::{Cause, Verdict};
 
 /// Resolves links. All threads share one.
 pub(super) struct Resolver {

@@ -10,12 +10,12 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::verb::{ConfigFile, Json, state};
-use crate::check::life::State;
 use crate::cli::signals::interrupt_flag;
 use crate::cli::usage::{Failure, usage};
 use crate::plain::files::{beside, replace, resolved};
 use crate::plain::terminal::{neutralise, say};
 use crate::store::{Cursor, StoreErrorKind};
+use crate::verdict::life::State;
 use crate::watch::hands::{ExportError, ExportFormat, Exported, Reader};
 
 /// Print all URLs with their states, or all changes

@@ -2,9 +2,9 @@
 
 use super::list::each;
 use super::verb::{ConfigFile, state};
-use crate::check::life::State;
 use crate::cli::usage::{Failure, usage};
 use crate::plain::terminal::{neutralise, say};
+use crate::verdict::life::State;
 use crate::watch::control::{Command, Target};
 
 /// What was typed about them.

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::check::life::State;
 use crate::cli::find::read_for_job;
 use crate::cli::usage::{Failure, usage};
 use crate::find::Find;
 use crate::stdout;
 use crate::store::Place;
+use crate::verdict::life::State;
 use crate::watch::config::{JobConfig, Loaded};
 use crate::watch::control::{ControlError, Hand, Schedules, live_status};
 use crate::watch::hands::{ExportError, Live, Reader, Shape};

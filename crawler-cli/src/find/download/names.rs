@@ -9,9 +9,9 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use super::super::path;
 use super::super::policy::Follow;
 use crate::crawl::file_names::{NOTE, PARTIAL, safe};
+use crate::listing::path;
 
 /// The path of a file below the directory of all downloads: safe file names. Not empty; the last one is the name of the
 /// file.

@@ -15,14 +15,14 @@ use crate::crawl::failure::FailureScope;
 use crate::crawl::file_names::fnv1a;
 use crate::crawl::redirect::Chain;
 use crate::crawl::retry::Failed;
+use crate::crawl::scope::Scope;
 use crate::find::cause::Cause;
 use crate::find::fault::Fault;
 use crate::find::found::{How, Saved};
 use crate::find::host_crawl::{FileEnd as End, Reply};
-use crate::find::listing;
-use crate::find::range::SizeRange;
-use crate::find::scope::Scope;
 use crate::find::visitor::Visitor;
+use crate::listing;
+use crate::listing::range::SizeRange;
 
 /// What the downloads of all hosts share.
 #[derive(Debug)]

@@ -18,8 +18,8 @@ use crate::find::found::{Found, Saved, Unread};
 use crate::find::host_crawl::{Change, KeptCrawl, Reply};
 use crate::find::link::Link;
 use crate::find::policy::{Follow, Policy};
-use crate::find::range::{SizeRange, TimeRange};
 use crate::find::visitor::{LinkVerdict, Visitor};
+use crate::listing::range::{SizeRange, TimeRange};
 
 /// The downloads of a host, their directory, and the results.
 struct World {

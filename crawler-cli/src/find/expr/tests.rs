@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use proptest::prelude::*;
 
 use super::*;
-use crate::find::range::{SizeRange, TimeRange};
+use crate::listing::range::{SizeRange, TimeRange};
 
 /// The names of the performed actions, in order.
 #[derive(Default)]

@@ -10,8 +10,8 @@ use super::task::{Gate, Task, TaskKind};
 use crate::crawl::redirect;
 use crate::find::cause::Cause;
 use crate::find::link::Ancestors;
-use crate::find::path;
 use crate::find::visitor::Turn;
+use crate::listing::path;
 
 impl HostCrawl {
     /// Whether a redirect of a page to itself is a gate.

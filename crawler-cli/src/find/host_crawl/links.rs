@@ -14,11 +14,11 @@ use crate::find::cause::Cause;
 use crate::find::expr::Verdict;
 use crate::find::found::{Found, Kind};
 use crate::find::link::{Ancestors, Link, LinkKind};
-use crate::find::listing::{self, Links, PageError, Reference, Shape};
-use crate::find::path;
 use crate::find::policy::Follow;
-use crate::find::range::SizeRange;
 use crate::find::visitor::{LinkVerdict, Turn};
+use crate::listing::path;
+use crate::listing::range::SizeRange;
+use crate::listing::{self, Links, PageError, Reference, Shape};
 use crate::plain::origin::same_host;
 
 /// The target of a link on this host.

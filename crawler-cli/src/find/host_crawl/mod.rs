@@ -17,13 +17,13 @@ use super::cause::{Cause, Failure};
 use super::expr::{Memo, Verdict};
 use super::found::{Found, Unread};
 use super::link::Ancestors;
-use super::listing;
-use super::path;
 use super::policy::{Follow, Policy};
 use super::visitor::Turn;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::retry::Failed;
 use crate::crawl::retry_queue::RetryQueue;
+use crate::listing;
+use crate::listing::path;
 use crate::plain::random::seed_of_host;
 
 mod directories;

@@ -10,10 +10,10 @@ use crate::crawl::redirect;
 use crate::find::cause::Cause;
 use crate::find::expr::Verdict;
 use crate::find::found::Kind;
-use crate::find::listing;
-use crate::find::path;
 use crate::find::policy::Follow;
 use crate::find::visitor::Turn;
+use crate::listing;
+use crate::listing::path;
 
 /// Names and redirects.
 impl HostCrawl {

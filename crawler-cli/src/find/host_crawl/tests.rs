@@ -11,9 +11,9 @@ use crate::crawl::failure::FailureScope;
 use crate::crawl::work::Body;
 use crate::find::found::{Kind, Saved};
 use crate::find::link::Link;
-use crate::find::listing::{PageLimits, Shape};
-use crate::find::range::TimeRange;
 use crate::find::visitor::{LinkVerdict, Visitor};
+use crate::listing::range::TimeRange;
+use crate::listing::{PageLimits, Shape};
 
 mod kept;
 mod regression;

@@ -12,8 +12,8 @@ use super::messages::Reply;
 use super::probes::PartialListing;
 use super::task::{Task, TaskKind};
 use crate::find::cause::Cause;
-use crate::find::listing::Directories;
 use crate::find::visitor::Turn;
+use crate::listing::Directories;
 
 /// The directories that are on trial.
 #[derive(Debug, Default)]

@@ -6,10 +6,11 @@ use maud::{Markup, html};
 
 use super::figures;
 use super::findings::{Findings, Part, Place, Places, source_name};
-use crate::check::{Class, Ending, HostTally, Outcome, Summary};
+use crate::check::{Ending, HostTally, Outcome, Summary};
 use crate::plain::terminal;
 use crate::plain::text::{count, size, span, thousands};
 use crate::report::page::{self, line, link, section};
+use crate::verdict::Class;
 
 /// The whole page. `made` is the time of the report, as text.
 pub(super) fn page(title: &str, findings: &Findings, summary: &Summary, made: &str) -> String {

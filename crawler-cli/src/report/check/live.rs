@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::figures;
-use crate::check::{Class, Summary};
+use crate::check::Summary;
 use crate::crawl::stats::Stats;
 use crate::plain::text::thousands;
 use crate::report::live::Viewed;
+use crate::verdict::Class;
 
 impl Viewed for Summary {
     fn stats(&self) -> &Stats {

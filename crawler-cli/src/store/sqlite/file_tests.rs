@@ -11,15 +11,15 @@ use tempfile::TempDir;
 
 use super::tests::{link_to, links};
 use super::{Sqlite, backup, restore};
-use crate::check::life::{Context, Profile};
-use crate::check::verdict::Answer;
-use crate::check::{Cause, Verdict};
 use crate::plain::random::Random;
 use crate::store::{
     Buried, Change, Completed, Engine as _, EntryId, HostId, JobStore as _, Judgement, Lane, Lanes,
     NewDeadLetter, NewJob, NewUrl, Origin, Store as _, StoreErrorKind, WatchStore as _,
 };
 use crate::store::{CheckReport, check};
+use crate::verdict::Answer;
+use crate::verdict::life::{Context, Profile};
+use crate::verdict::{Cause, Verdict};
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_760_000_000).expect("in range")

@@ -8,11 +8,11 @@ use tempfile::TempDir;
 use url::Url;
 
 use super::*;
-use crate::check::Reference;
 use crate::store::suite::{Durable, Engine, child, suite};
 use crate::store::tables::keys;
 use crate::store::*;
 use crate::store::{Demand, StoreErrorKind, Target};
+use crate::verdict::Reference;
 
 mod file {
     use super::*;

@@ -20,10 +20,10 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::*;
-use crate::check::life::{Record as Life, State};
-use crate::check::verdict::Answer;
-use crate::check::{Cause, Class, Reference, Verdict};
 use crate::plain::redirect::Redirect;
+use crate::verdict::Answer;
+use crate::verdict::life::{Record as Life, State};
+use crate::verdict::{Cause, Class, Reference, Verdict};
 
 pub(crate) use admin::*;
 pub(crate) use job_model::jobs_agree_with_the_model;

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::check::life::{Context, Profile, Rules};
 use crate::plain::random::Random;
+use crate::verdict::life::{Context, Profile, Rules};
 
 /// A watched store whose time goes on as the test says.
 pub(super) struct Watch<S> {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::failure::Failure;
-use crate::check::life::{Record as Life, State};
-use crate::check::verdict::Answer;
-use crate::check::{Cause, Class, Verdict};
 use crate::plain::redirect::Redirect;
 use crate::store::sql::{self, Row};
 use crate::store::{Demand, Episode};
+use crate::verdict::Answer;
+use crate::verdict::life::{Record as Life, State};
+use crate::verdict::{Cause, Class, Verdict};
 
 pub(in crate::store) fn time(millis: i64) -> Result<Timestamp, Failure> {
     Timestamp::from_millisecond(millis).map_err(|_| Failure::Damaged(format!("time {millis}")))

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::codec;
 use super::failure::Failure;
-use crate::check::verdict::Answer;
 use crate::store::{
     Change, Control, DueId, HostFacts, HostId, Judgement, Lane, Late, NewDeadLetter, UrlId,
 };
+use crate::verdict::Answer;
 
 #[derive(Deserialize, Serialize)]
 struct Line {
@@ -280,11 +280,11 @@ impl TryFrom<Facts> for HostFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::life::{Context, Profile};
-    use crate::check::{Cause, Verdict};
     use crate::plain::random::Random;
     use crate::plain::redirect::Redirect;
     use crate::store::Episode;
+    use crate::verdict::life::{Context, Profile};
+    use crate::verdict::{Cause, Verdict};
 
     fn at(seconds: i64) -> jiff::Timestamp {
         jiff::Timestamp::from_second(1_760_000_000 + seconds).expect("in range")
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let mut life = crate::check::life::Record::default();
+        let mut life = crate::verdict::life::Record::default();
         let verdict = (Verdict::Failed(Cause::Status410), Some(410));
         let rules = Profile::Default.rules();
         let context = Context::default();
@@ -340,7 +340,7 @@ mod tests {
         let empty = Judgement {
             id,
             answer: None,
-            life: crate::check::life::Record::default(),
+            life: crate::verdict::life::Record::default(),
             changes: Vec::new(),
             next: None,
             dead_letter: None,

@@ -11,12 +11,12 @@ use super::codec::{self, ANSWER_COLUMNS, StoredAnswer};
 use super::failure::Failure;
 use super::memory::Memory;
 use super::watch::Finder;
-use crate::check::{Class, Reference};
 use crate::store::sql::{Connection, Row, Statement};
 use crate::store::{
     Control, Counts, Cursor, EntryId, Event, Host, HostFacts, HostId, LinkId, Past, Queued, Record,
     Selection, UrlHistory, UrlId,
 };
+use crate::verdict::{Class, Reference};
 
 pub(super) fn take(
     db: &Connection,

@@ -222,12 +222,12 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::check::life::{Context, Profile};
-    use crate::check::verdict::Answer;
-    use crate::check::{Cause, Verdict};
     use crate::plain::random::Random;
     use crate::store::sqlite::Sqlite;
     use crate::store::{Change, DueUrl, Judgement, Lane, Lanes, NewUrl, Origin, WatchStore as _};
+    use crate::verdict::Answer;
+    use crate::verdict::life::{Context, Profile};
+    use crate::verdict::{Cause, Verdict};
 
     const URLS: usize = 40;
 

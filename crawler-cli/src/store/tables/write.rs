@@ -6,10 +6,10 @@ mod begin;
 use super::codec;
 use super::failure::Failure;
 use super::memory::{Memory, take};
-use crate::check::life::Record as Life;
-use crate::check::verdict::Answer;
 use crate::store::sql::{self, Connection, Optional as _, Statement, params};
 use crate::store::{Added, Change, Completed, Demand, HostFacts, HostId, Link};
+use crate::verdict::Answer;
+use crate::verdict::life::Record as Life;
 use add::Adder;
 pub(super) use begin::{begin_run, end_run};
 

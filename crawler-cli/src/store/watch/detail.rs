@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::due::Lane;
-use crate::check::life::{Record as Life, State};
-use crate::check::verdict::Answer;
 use crate::store::{Event, Host, UrlId};
+use crate::verdict::Answer;
+use crate::verdict::life::{Record as Life, State};
 
 /// A URL that is or was watched.
 #[derive(Clone, Debug)]

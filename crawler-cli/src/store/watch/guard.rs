@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use crate::check::guard::Hold;
 use crate::store::HostId;
+use crate::verdict::guard::Hold;
 
 /// A host that is held.
 #[derive(Clone, Debug, Eq, PartialEq)]

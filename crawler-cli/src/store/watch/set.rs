@@ -6,8 +6,8 @@ use std::fmt;
 use jiff::Timestamp;
 use url::{Position, Url};
 
-use crate::check::life::State;
 use crate::store::UrlId;
+use crate::verdict::life::State;
 
 /// Who made a URL a member of a set.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Config;
 use super::entries::{JobConfig, Source};
 use super::reader::Reader;
-use crate::toml_text;
+use crate::plain::text::nearest;
 
 /// A worker on a busy machine gives a sign of life at least this often.
 const LEAST_LEASE: Duration = Duration::from_secs(10);
@@ -106,7 +106,7 @@ fn schedules(config: &Config, reader: &mut Reader<'_>) {
         if let JobConfig::Check { set } = &schedule.job
             && !sets.contains(&set.as_str())
         {
-            let why = match toml_text::nearest(set, &sets) {
+            let why = match nearest(set, &sets) {
                 Some(near) => format!("there is no set {set}; did you mean {near}?"),
                 None => format!(
                     "there is no set {set}; a [[set]] with a name alone takes what operators add"

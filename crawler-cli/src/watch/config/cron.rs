@@ -10,7 +10,7 @@ use super::entries::ScheduleConfig;
 use super::kinds::{Scalar, quoted};
 use super::reader::{Kind, Reader};
 use crate::jobs::schedule::expression;
-use crate::toml_text;
+use crate::plain::text::nearest;
 
 /// A cron expression.
 pub(super) struct Cron;
@@ -50,7 +50,7 @@ impl Scalar for Zone {
             let known = jiff::tz::db().available().map(|name| name.to_string());
             let known: Vec<_> = known.collect();
             let known: Vec<_> = known.iter().map(String::as_str).collect();
-            match toml_text::nearest(name, &known) {
+            match nearest(name, &known) {
                 Some(near) => format!("{} is unknown, did you mean {near}?", quoted(name)),
                 None => format!("{} is unknown", quoted(name)),
             }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::plain::terminal;
-use crate::toml_text::Position;
+use crate::watch::config::toml_text::Position;
 
 /// What is wrong in a configuration.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]

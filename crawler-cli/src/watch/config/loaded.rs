@@ -10,10 +10,10 @@ use super::reader::Reader;
 use super::tables::{Row, TABLES, written};
 use super::text_file;
 use super::{Config, JobConfig};
-use crate::check::life::Profile;
 use crate::plain::terminal;
 use crate::store;
-use crate::toml_text::Position;
+use crate::verdict::life::Profile;
+use crate::watch::config::toml_text::Position;
 
 /// A configuration that was read, with the places of its values.
 #[derive(Clone, Debug)]

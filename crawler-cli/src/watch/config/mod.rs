@@ -31,6 +31,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 mod text_file;
+mod toml_text;
 
 pub use crate::jobs::{CatchUp, Overlap};
 pub use entries::{HostConfig, JobConfig, ScheduleConfig, SetConfig, Source};
@@ -43,7 +44,7 @@ pub use sections::{
 
 use std::path::Path;
 
-use crate::check::life::Reconcile;
+use crate::verdict::life::Reconcile;
 
 /// The configuration of the service. The default is that of an empty file.
 #[derive(Clone, Debug, Default, PartialEq)]

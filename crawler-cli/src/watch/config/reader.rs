@@ -8,7 +8,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigError;
-use crate::toml_text::{self, Position};
+use super::toml_text::{self, Position};
+use crate::plain::text::nearest;
 
 /// One key of a table whose values are collected in `T`.
 pub(super) struct Key<T: 'static> {
@@ -192,7 +193,7 @@ impl<'r> Reader<'r> {
             }
             let is_table = value.get_ref().is_table() || value.get_ref().is_array();
             let elsewhere = super::tables::tables_with(name);
-            let why = match (toml_text::nearest(name, names), elsewhere.as_slice()) {
+            let why = match (nearest(name, names), elsewhere.as_slice()) {
                 (_, [table, ..]) if !is_table => {
                     format!("a key outside of a table; it belongs into {table}")
                 }
@@ -210,7 +211,7 @@ impl<'r> Reader<'r> {
             let name: &str = key.get_ref().as_ref();
             if !names.contains(&name) {
                 let elsewhere = super::tables::tables_with(name);
-                let why = match (toml_text::nearest(name, names), elsewhere.as_slice()) {
+                let why = match (nearest(name, names), elsewhere.as_slice()) {
                     (Some(near), _) => format!("there is no such key; did you mean {near}?"),
                     (None, [table, ..]) => {
                         format!("there is no such key here; it is one of {table}")

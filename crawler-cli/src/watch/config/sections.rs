@@ -8,10 +8,10 @@ use std::time::Duration;
 use courser::Rate;
 use url::Url;
 
-use crate::check::guard::{BudgetRules, FlipRules, OwnNetworkRules};
-use crate::check::life::{Profile, Rules};
 use crate::crawl::transfer::USER_AGENT;
 use crate::store::Place;
+use crate::verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
+use crate::verdict::life::{Profile, Rules};
 
 /// `[store]`.
 #[derive(Clone, Debug, Eq, PartialEq)]

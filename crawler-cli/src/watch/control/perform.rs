@@ -6,13 +6,13 @@ use std::num::NonZeroU32;
 use jiff::Timestamp;
 
 use super::message::{Command, HoldDeed, Refusal, RefusalKind, Reply, ScheduleDeed, Target};
-use crate::check::life::State;
+use crate::plain::text::nearest;
 use crate::plain::values;
 use crate::store::{
     Accepted, DeadLetterId, Engine, Guarded, HoldEnd, HostHold, HostId, NewUrl, Notice, Origin,
     Pause, ScheduleChange, Scope, StoreError, UrlId, Which,
 };
-use crate::toml_text::nearest;
+use crate::verdict::life::State;
 use crate::watch::config::{Overlap, ScheduleConfig};
 use crate::watch::hands::shown_url;
 use crate::watch::work::{firing_job, queue_of};

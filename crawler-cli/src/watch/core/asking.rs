@@ -13,10 +13,8 @@ use url::{Position, Url};
 use super::policies::Policies;
 use super::queue::{Kind, QueueId};
 use super::settings::Settings;
-use crate::check::guard::LocalSign;
 use crate::check::host::{Host, Observe, Shared};
 use crate::check::task::{Hop, Outcome, Task, UrlId as TaskId};
-use crate::check::verdict::HeadFault;
 use crate::crawl::fleet::{Entry as _, Fleet, TakeOf};
 use crate::crawl::hosts::HostId as WorkId;
 use crate::crawl::scheduler::Scheduler;
@@ -24,6 +22,8 @@ use crate::crawl::stats::{Stats, Waiting};
 use crate::crawl::work::HostWork as _;
 use crate::plain::origin::root_of;
 use crate::store::{DueId, DueUrl, HostId, Lane, UrlId};
+use crate::verdict::HeadFault;
+use crate::verdict::guard::LocalSign;
 
 /// What is being asked.
 #[expect(

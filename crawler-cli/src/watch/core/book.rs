@@ -7,10 +7,10 @@ use url::Url;
 
 use super::keeping::{HoldChange, HostRead};
 use super::queue::{Kind, QueueId};
-use crate::check::guard::{FlipRules, HostFlip, Stops};
 use crate::check::task::Outcome;
 use crate::crawl::fleet::Fleet;
 use crate::store::{Control, DueUrl, HostFacts, HostId, Ready};
+use crate::verdict::guard::{FlipRules, HostFlip, Stops};
 
 /// All hosts that are asked, or about which something has to be kept in mind.
 #[derive(Debug)]

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::check::life::time::{after, between};
-use crate::check::life::{Reconcile, State};
-use crate::check::verdict::Class;
 use crate::plain::random::Random;
 use crate::store::{CycleCounts, CycleId, HostId};
+use crate::verdict::Class;
+use crate::verdict::life::time::{after, between};
+use crate::verdict::life::{Reconcile, State};
 
 /// The cycles.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use url::Url;
 
-use crate::check::guard::Reach;
-use crate::check::life::time::between;
-use crate::check::verdict::{Cause, Verdict};
 use crate::store::HostId;
+use crate::verdict::guard::Reach;
+use crate::verdict::life::time::between;
+use crate::verdict::{Cause, Verdict};
 use crate::watch::control::{CoreStatus, HostFails};
 
 /// The hosts whose last answers failed.

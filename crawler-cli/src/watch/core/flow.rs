@@ -8,14 +8,14 @@ use super::asking::Given;
 use super::keeping::{Failed, HostRead, Reply};
 use super::queue::{Kind, QueueId};
 use super::{Reason, Watcher};
-use crate::check::life::State;
-use crate::check::life::time::after;
 use crate::check::task::{Outcome, UrlId as TaskId};
-use crate::check::verdict::{Cause, Verdict};
 use crate::crawl::clock::Clock;
 use crate::crawl::fleet::TakeOf;
 use crate::plain::random::seed_of_host;
 use crate::store::{DueUrl, Guarded, HostId, Lanes, Nature, Ready, StoreError, StoreHandle};
+use crate::verdict::life::State;
+use crate::verdict::life::time::after;
+use crate::verdict::{Cause, Verdict};
 use courser::net::Net;
 use std::time::Duration;
 

@@ -10,13 +10,13 @@ use super::Watcher;
 use super::book::Sample;
 use super::keeping::{Failed, HoldChange, Reply, is_in_question};
 use super::outage::notice;
-use crate::check::guard::{FlipStep, Guard};
-use crate::check::life::Rules;
 use crate::crawl::clock::Clock;
 use crate::store::{
     Amendment, Change, DueId, DueUrl, Engine, Guarded, HoldEnd, HostHold, HostId, Lane, Nature,
     StoreError, StoreHandle, UrlId,
 };
+use crate::verdict::guard::{FlipStep, Guard};
+use crate::verdict::life::Rules;
 use crate::watch::hold::{PIECE, release_piece};
 
 /// What a sampled URL said.
@@ -138,7 +138,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         &mut self,
         now: Timestamp,
         host: HostId,
-        hold: Option<crate::check::guard::Hold>,
+        hold: Option<crate::verdict::guard::Hold>,
         change: HoldChange,
     ) {
         let (Some(page), Some(hold)) = (self.book.get_mut(host), hold) else {

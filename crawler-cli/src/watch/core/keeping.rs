@@ -8,12 +8,12 @@ use jiff::Timestamp;
 
 use super::orders::Orders;
 use super::queue::QueueId;
-use crate::check::guard::Stops;
-use crate::check::life::{Record as Life, State};
 use crate::store::{
     CycleId, DueId, DueUrl, Engine, HostFacts, HostHold, HostId, Judgement, Lanes, Late, Nature,
     Op, Ready, StoreError, StoreHandle, UrlId, WatchCounts, WriterState,
 };
+use crate::verdict::guard::Stops;
+use crate::verdict::life::{Record as Life, State};
 
 /// What comes back from the store, and from others.
 #[derive(Debug)]

@@ -71,10 +71,10 @@ pub(in crate::watch) use self::steady::Steady;
 use self::tenure::Holding;
 use super::control::{CoreInbox, CoreMessage};
 use super::figures::Figures;
-use crate::check::guard::{LocalSign, Stops};
-use crate::check::life::time::{after, between};
 use crate::crawl::clock::Clock;
 use crate::store::{HostId, StoreHandle};
+use crate::verdict::guard::{LocalSign, Stops};
+use crate::verdict::life::time::{after, between};
 
 pub use settings::{GuardRules, HostRule, Limit, Limits, Settings};
 pub use waiting::{Reason, Waiting};

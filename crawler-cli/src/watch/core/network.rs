@@ -7,12 +7,12 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::settings::GuardRules;
-use crate::check::guard::{
-    HoldBack, LocalSign, OwnNetwork, OwnNetworkRules, Reach, Reason, Round, Stops, Switch,
-};
-use crate::check::life::time::after;
 use crate::check::task::Outcome;
 use crate::store::{DueUrl, HostId, UrlId};
+use crate::verdict::guard::{
+    HoldBack, LocalSign, OwnNetwork, OwnNetworkRules, Reach, Reason, Round, Stops, Switch,
+};
+use crate::verdict::life::time::after;
 
 /// The guard of the own network.
 pub(super) struct Network {

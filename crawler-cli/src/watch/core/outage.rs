@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use super::Watcher;
 use super::keeping::Failed;
 use super::queue::{Kind, QueueId};
-use crate::check::guard::Round;
 use crate::crawl::clock::Clock;
 use crate::store::{DueUrl, Guarded, HostId, Nature, Notice, StoreHandle, UrlId};
+use crate::verdict::guard::Round;
 
 impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     /// The guard of the own network went on: nothing is asked but rounds. These URLs are to be asked again.

@@ -11,14 +11,14 @@ use super::asking::Asked;
 use super::holds::Counted;
 use super::keeping::{Batch, Stored};
 use super::network::Sight;
-use crate::check::guard::{FlipStep, LocalSign, Reach};
-use crate::check::life::time::after;
-use crate::check::life::{Context, State};
 use crate::check::task::Outcome;
-use crate::check::verdict::{Cause, Class, Verdict};
 use crate::crawl::clock::Clock;
 use crate::plain::origin::same_host;
 use crate::store::{Control, DueUrl, HostId, Judgement, Lane, StoreHandle};
+use crate::verdict::guard::{FlipStep, LocalSign, Reach};
+use crate::verdict::life::time::after;
+use crate::verdict::life::{Context, State};
+use crate::verdict::{Cause, Class, Verdict};
 
 /// From the works.
 impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {

@@ -6,13 +6,13 @@ use std::time::Duration;
 use courser::Rate;
 use url::Url;
 
-use crate::check::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use crate::check::host::HeadUse;
-use crate::check::life::{Reconcile, Rules};
 use crate::crawl::identity::Identity;
 use crate::crawl::transfer::USER_AGENT;
 use crate::jobs::ceiling::{CeilingLimits, Ceilings, HostCeilings};
 use crate::plain::host_pattern::HostPattern;
+use crate::verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
+use crate::verdict::life::{Reconcile, Rules};
 
 /// What the core does, and how.
 ///

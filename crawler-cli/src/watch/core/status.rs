@@ -8,13 +8,13 @@ use super::keeping::{Beginning, Counted, Failed, HoldChange, Reply};
 use super::orders::Orders;
 use super::queue::{Kind, QueueId};
 use super::{Reason, Waiting, Watcher};
-use crate::check::guard::HostFlip;
-use crate::check::life::State;
-use crate::check::life::time::{after, before, between};
 use crate::crawl::clock::Clock;
 use crate::crawl::stats;
 use crate::plain::origin::root_of;
 use crate::store::{Guarded, HostId, Lane, Lanes, Nature, Ready, StoreHandle};
+use crate::verdict::guard::HostFlip;
+use crate::verdict::life::State;
+use crate::verdict::life::time::{after, before, between};
 use crate::watch::control::{CoreStatus, GuardOn, HostWaits};
 use std::time::Duration;
 

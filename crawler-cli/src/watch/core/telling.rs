@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::failing::News;
-use crate::check::life::time::between;
-use crate::check::life::{State, Transition};
 use crate::plain::text::rough_span;
 use crate::store::NewDeadLetter;
+use crate::verdict::life::time::between;
+use crate::verdict::life::{State, Transition};
 
 /// Tells the log of changes.
 #[derive(Debug, Default)]

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 
 use super::Watcher;
 use super::keeping::Failed;
-use crate::check::life::time::after;
 use crate::crawl::clock::Clock;
 use crate::store::{HostId, Nature, StoreHandle, Tenure};
+use crate::verdict::life::time::after;
 
 /// Until when this worker may ask, and when it gives the next sign of life.
 pub(super) struct Holding {

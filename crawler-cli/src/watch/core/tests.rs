@@ -17,8 +17,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use self::world::{Reaction, World};
-use crate::check::life::State;
 use crate::store::{Lane, Which};
+use crate::verdict::life::State;
 use crate::watch::figures::{Method, Phase, Reason as Why, quantile};
 
 const SECOND: Duration = Duration::from_secs(1);

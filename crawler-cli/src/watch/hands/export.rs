@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use super::show::statuses;
 use crate::check::Checked;
 use crate::check::json::{self, Fields, rfc3339};
-use crate::check::life::{Answer as Past, State};
 use crate::plain::terminal::csv_text;
 use crate::store::{Cursor, Event, Lane, Store, StoreError, UrlId, WatchStore, WatchedUrl, Which};
+use crate::verdict::life::{Answer as Past, State};
 
 /// How URLs are written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

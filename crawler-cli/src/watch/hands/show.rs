@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 use super::strip::{known, legend, strip};
 use super::why::{Around, WhyNot, of_url};
 use super::words::{self, Columns, INDENT, Sheet, WIDTH, safe, stamp, stamp_from};
-use crate::check::guard::Guard;
-use crate::check::life::{Flag, PruneWait, Record, State};
-use crate::check::verdict::Answer;
 use crate::plain::text::{count, rough_span};
 use crate::store::{DeadLetter, Lane, UrlDetail};
+use crate::verdict::Answer;
+use crate::verdict::guard::Guard;
+use crate::verdict::life::{Flag, PruneWait, Record, State};
 
 /// The page about a URL. `letters` are its dead letters.
 pub(in crate::watch) fn text(
@@ -92,7 +92,7 @@ fn history(sheet: &mut Sheet, detail: &UrlDetail, now: Timestamp) {
     let mut columns = Columns::default();
     for (index, event) in detail.events.iter().enumerate() {
         let until = detail.events.get(index + 1).map_or(now, |next| next.at);
-        let lasted = rough_span(crate::check::life::time::between(event.at, until));
+        let lasted = rough_span(crate::verdict::life::time::between(event.at, until));
         columns.row([
             stamp(event.at),
             format!("{} → {}", event.from.name(), event.to.name()),

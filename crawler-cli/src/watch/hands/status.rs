@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use super::show::reasons;
 use super::why::{Around, general, of_host, of_url, waits};
 use super::words::{self, Columns, Sheet, distance, safe, stamp_from};
-use crate::check::life::State;
-use crate::check::life::time::between;
 use crate::plain::text::{count, rough_span, size, thousands};
 use crate::store::{
     Cycle, HostDetail, HostHold, ScheduleState, Scope, SetInfo, UrlDetail, WatchCounts, WorkerInfo,
 };
+use crate::verdict::life::State;
+use crate::verdict::life::time::between;
 use crate::watch::control::{CoreStatus, LiveStatus, StoreCondition};
 
 /// What the store says about everything.

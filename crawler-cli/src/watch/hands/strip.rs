@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::check::life::State;
 use crate::store::UrlDetail;
+use crate::verdict::life::State;
 
 /// A change of state: when, from, to.
 pub(super) type Step = (Timestamp, State, State);

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 
 use super::words::{self, stamp_from};
-use crate::check::Cause;
-use crate::check::life::time::between;
 use crate::plain::text::rough_span;
 use crate::store::{HostDetail, HostHold, Lane, Pause, Scope, UrlDetail, WorkerInfo};
+use crate::verdict::Cause;
+use crate::verdict::life::time::between;
 use crate::watch::control::{CoreStatus, HostWaits, LiveStatus, StoreCondition};
 use crate::watch::core::Reason;
 

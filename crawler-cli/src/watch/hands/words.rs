@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use url::Url;
 
-use crate::check::life::time::between;
 use crate::plain::terminal::neutralise;
 use crate::plain::text::rough_span;
+use crate::verdict::life::time::between;
 
 /// A URL without the password and the user that it may have, and without characters that a terminal acts on.
 pub(crate) fn url(text: &str) -> String {

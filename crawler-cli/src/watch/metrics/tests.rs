@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::check::life::State;
-use crate::check::{Cause, Verdict};
 use crate::store::{ScheduleState, SetInfo, WorkerInfo};
+use crate::verdict::life::State;
+use crate::verdict::{Cause, Verdict};
 use crate::watch::figures::{Method, Phase, Reason};
 use crate::watch::vitals::StoreFacts;
 

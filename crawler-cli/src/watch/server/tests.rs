@@ -10,16 +10,16 @@ use std::thread::{self, JoinHandle};
 use tempfile::TempDir;
 
 use super::*;
-use crate::check::guard::Hold;
-use crate::check::life::{Context, Profile, State};
-use crate::check::verdict::Answer;
-use crate::check::{Cause, Verdict};
 use crate::plain::random::Random;
 use crate::store::sqlite::Sqlite;
 use crate::store::{
     Change, HostHold, HostId, Judgement, Lane, Lanes, NewUrl, Notice, Origin, WatchStore as _,
     WriterSettings,
 };
+use crate::verdict::Answer;
+use crate::verdict::guard::Hold;
+use crate::verdict::life::{Context, Profile, State};
+use crate::verdict::{Cause, Verdict};
 use crate::watch::config::Loaded;
 use crate::watch::control::{CoreMessage, CoreStatus, GuardOn, HostWaits, core_channel};
 use crate::watch::core::{Reason, Waiting};

@@ -14,14 +14,15 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::urls::{Known, Urls};
 use super::{Command, Reply};
-use crate::check::record::{Checked, Reference, Said};
+use crate::check::record::{Checked, Said};
 use crate::check::run::fed::{Fed, fed};
 use crate::check::run::judge::{Judge, met};
 use crate::check::sources::{Next, Problem, ProblemKind};
-use crate::check::verdict::Answer;
 use crate::plain::origin::root_of;
 use crate::plain::random::fresh_seed;
 use crate::store::{Completed, Demand, EntryId, HostId, Link, Queued, Target, UrlId};
+use crate::verdict::Answer;
+use crate::verdict::Reference;
 
 /// The URLs of a run.
 pub(in crate::check::run) struct Memory {

@@ -13,11 +13,12 @@ use crossbeam_channel::{Receiver, Sender, bounded, never, select, unbounded};
 use jiff::Timestamp;
 
 use super::{Command, Reply};
-use crate::check::record::{Checked, Reference, Said};
+use crate::check::record::{Checked, Said};
 use crate::check::run::fed::fed;
 use crate::check::run::judge::Judge;
 use crate::check::sources::{Batch, Batches};
 use crate::store::{Added, Completed, Link, LinkId, Record, Selection, Store, StoreError, UrlId};
+use crate::verdict::Reference;
 
 /// The thread, as others see it. When dropped, what was answered is stored.
 #[derive(Debug)]

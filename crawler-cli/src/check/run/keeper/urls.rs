@@ -174,8 +174,8 @@ mod tests {
 
     use super::*;
     use crate::check::record::Standing;
-    use crate::check::verdict::{Cause, Verdict};
     use crate::plain::random::Random;
+    use crate::verdict::{Cause, Verdict};
 
     fn said(status: u16) -> Said {
         Said {

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use super::cluster::Cluster;
 use super::{at, open};
-use crate::check::guard::Stops;
-use crate::check::life::{Context, Profile};
-use crate::check::verdict::Answer;
-use crate::check::{Cause, Verdict};
 use crate::plain::random::Random;
 use crate::store::tables::Database;
 use crate::store::{
     Change, DueUrl, FleetStore as _, Guarded, HostId, JobStore as _, Judgement, LEASE, Lane, Lanes,
     NewJob, NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure, WatchStore as _,
 };
+use crate::verdict::Answer;
+use crate::verdict::guard::Stops;
+use crate::verdict::life::{Context, Profile};
+use crate::verdict::{Cause, Verdict};
 
 /// A store with one URL on each of these hosts.
 fn filled(hosts: u32) -> String {

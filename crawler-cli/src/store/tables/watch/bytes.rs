@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::check::life::Record as Life;
-use crate::check::verdict::Answer;
-use crate::check::{Cause, Verdict};
 use crate::plain::leb128::{Reader, Writer, unzigzag, zigzag};
 use crate::store::Lane;
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
+use crate::verdict::Answer;
+use crate::verdict::life::Record as Life;
+use crate::verdict::{Cause, Verdict};
 
 /// What is known about a watched URL.
 #[derive(Clone, Debug, PartialEq)]
@@ -276,10 +276,10 @@ const STEP: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Cause;
-    use crate::check::life::{Context, Profile, State};
     use crate::plain::random::Random;
     use crate::plain::redirect::Redirect;
+    use crate::verdict::Cause;
+    use crate::verdict::life::{Context, Profile, State};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_760_000_000 + second).expect("in range")

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 
 use super::pieces::sql_limit;
-use crate::check::guard::{Hold, Stops};
 use crate::store::sql::{self, Connection, Row, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
@@ -11,6 +10,7 @@ use crate::store::{
     CYCLES, Cycle, CycleCounts, CycleId, Guarded, HoldEnd, HostHold, HostId, NOTICES, Notice,
     NoticeId,
 };
+use crate::verdict::guard::{Hold, Stops};
 
 fn millis(time: Option<Timestamp>) -> Option<i64> {
     time.map(Timestamp::as_millisecond)

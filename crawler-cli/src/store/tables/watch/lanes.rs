@@ -6,7 +6,6 @@ use jiff::Timestamp;
 
 use super::bytes::Watched;
 use super::rows::{Outcome, Rows};
-use crate::check::life::State;
 use crate::store::sql::{Connection, Optional as _, Row};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
@@ -16,6 +15,7 @@ use crate::store::tables::read::{HOST_COLUMNS, host_of};
 use crate::store::{
     Amendment, Completion, DueId, DueUrl, HostId, Judgement, Lane, Lanes, Ready, UrlId, aligned,
 };
+use crate::verdict::life::State;
 
 /// The column of `host` that says when the first row of these lanes is due.
 fn column(lanes: Lanes) -> &'static str {

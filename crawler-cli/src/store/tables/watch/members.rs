@@ -5,14 +5,14 @@ use jiff::Timestamp;
 use super::bytes::{Watched, beside};
 use super::rows::{Rows, UrlRow};
 use super::sets::{BY_HAND, Members, SetRow, is_gone};
-use crate::check::life::State;
-use crate::check::life::time::to_millis;
 use crate::store::sql::{Connection, Optional as _, Statement, params};
 use crate::store::tables::codec::{self, ANSWER_COLUMNS};
 use crate::store::tables::failure::Failure;
 use crate::store::tables::keys::Lookup;
 use crate::store::tables::memory::{Memory, take};
 use crate::store::{Lane, NewUrl, Origin, Reading, Submitted};
+use crate::verdict::life::State;
+use crate::verdict::life::time::to_millis;
 
 pub(super) fn submit(
     db: &Connection,

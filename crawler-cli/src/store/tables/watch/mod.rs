@@ -19,8 +19,6 @@ use jiff::Timestamp;
 use super::failure::Failure;
 use super::memory::Memory;
 use super::{Database, Durability, read as read_events};
-use crate::check::guard::Stops;
-use crate::check::life::State;
 use crate::store::sql::Connection;
 use crate::store::{
     Accepted, Amendment, Completion, Cursor, Cycle, CycleCounts, CycleId, DueUrl, Event, Guarded,
@@ -28,6 +26,8 @@ use crate::store::{
     Reading, Ready, SetInfo, StoreError, Submitted, Swept, UrlDetail, UrlId, WatchCounts,
     WatchStore, WatchedUrl, Which,
 };
+use crate::verdict::guard::Stops;
+use crate::verdict::life::State;
 
 pub(in crate::store) use bytes::Watched;
 pub(super) use members::Finder;

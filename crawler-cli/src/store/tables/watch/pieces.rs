@@ -6,8 +6,6 @@ use super::bytes::Watched;
 use super::members::{Finder, Membership, host_with_root};
 use super::rows::Rows;
 use super::sets::SetRow;
-use crate::check::life::State;
-use crate::check::life::time::to_millis;
 use crate::store::sql::Connection;
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
@@ -15,6 +13,8 @@ use crate::store::tables::jobs::letters;
 use crate::store::tables::keys::Lookup;
 use crate::store::tables::memory::Memory;
 use crate::store::{Lane, NewUrl, Piece, UrlId, Which};
+use crate::verdict::life::State;
+use crate::verdict::life::time::to_millis;
 
 /// The URLs of a piece.
 struct Meant {

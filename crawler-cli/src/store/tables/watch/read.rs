@@ -6,13 +6,13 @@ use super::bytes::Watched;
 use super::members::host_with_root;
 use super::pieces::{known, sql_limit};
 use super::sets::SetRow;
-use crate::check::life::State;
 use crate::store::sql::{Connection, Row};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::memory::Memory;
 use crate::store::tables::read::{host as read_host, host_of, last_events};
 use crate::store::{HostDetail, HostId, UrlDetail, UrlId, WatchedUrl, Which};
+use crate::verdict::life::State;
 
 /// The columns that [`watched_url`] reads, the host and the last change.
 const WATCHED: &str =

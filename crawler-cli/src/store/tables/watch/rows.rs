@@ -6,15 +6,15 @@ use super::batch::{self, missing};
 use super::bytes::{Watched, beside};
 use super::sets::is_gone;
 use super::tally::Tally;
-use crate::check::life::time::to_millis;
-use crate::check::life::{Record as Life, State};
-use crate::check::verdict::Answer;
 use crate::store::sql::{Connection, Statement, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::memory::Memory;
 use crate::store::tables::write::Events;
 use crate::store::{Change, DueId, Lane};
+use crate::verdict::Answer;
+use crate::verdict::life::time::to_millis;
+use crate::verdict::life::{Record as Life, State};
 
 /// A row of `url` that is or was watched.
 #[derive(Debug)]

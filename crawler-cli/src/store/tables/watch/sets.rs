@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 
-use crate::check::life::State;
 use crate::store::sql::{self, Connection, Optional as _, Row, Statement, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::{Accepted, Reading, SetInfo, Swept};
+use crate::verdict::life::State;
 
 /// The mark of a member that was added by hand and is not in the source.
 pub(super) const BY_HAND: i64 = 1;

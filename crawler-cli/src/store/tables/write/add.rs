@@ -3,14 +3,14 @@
 use url::Position;
 
 use super::{Answers, answered};
-use crate::check::Reference;
-use crate::check::verdict::Answer;
 use crate::store::sql::{Connection, Optional as _, Row, Statement, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::keys::Lookup;
 use crate::store::tables::memory::{Memory, take};
 use crate::store::{Added, Completed, Demand, HostId, JudgedLink, Link, LinkId, Target, UrlId};
+use crate::verdict::Answer;
+use crate::verdict::Reference;
 
 /// Adds links in a transaction.
 pub(super) struct Adder<'c> {

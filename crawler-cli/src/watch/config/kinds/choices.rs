@@ -8,7 +8,7 @@ use toml::de::DeValue;
 
 use super::numbers::whole;
 use super::{Scalar, array, list, not, quoted, string};
-use crate::check::life::{Negative, Negatives};
+use crate::verdict::life::{Negative, Negatives};
 
 /// What kinds of negative verdicts: statuses, and a missing name.
 pub(in crate::watch::config) struct Kinds;
@@ -68,7 +68,7 @@ fn named<E: Named>(text: &str) -> Result<E, String> {
     let known = E::NAMES.iter().find(|(name, _)| *name == text);
     known.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<_> = E::NAMES.iter().map(|(name, _)| *name).collect();
-        match crate::toml_text::nearest(text, &names) {
+        match crate::plain::text::nearest(text, &names) {
             Some(near) => format!("{} is unknown, did you mean {near}?", quoted(text)),
             None => format!("{} is unknown", quoted(text)),
         }

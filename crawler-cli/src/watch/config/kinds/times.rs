@@ -7,8 +7,8 @@ use toml::de::DeValue;
 
 use super::numbers::whole;
 use super::{Scalar, array, list, quoted, string};
-use crate::check::life::{Intervals, Ladder};
 use crate::plain::values;
+use crate::verdict::life::{Intervals, Ladder};
 
 /// A time, perhaps 0.
 pub(in crate::watch::config) struct Time;

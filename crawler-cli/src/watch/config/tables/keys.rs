@@ -1,9 +1,9 @@
 //! The keys of each table: one row for each.
 
-use crate::check::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use crate::check::host::HeadUse;
-use crate::check::life::{GoneRule, Profile, Reconcile, Resurrect};
 use crate::jobs::{CatchUp, Overlap};
+use crate::verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
+use crate::verdict::life::{GoneRule, Profile, Reconcile, Resurrect};
 use crate::watch::config::cron::{Cron, Zone};
 use crate::watch::config::entries::{HostConfig, ScheduleConfig, SetConfig};
 use crate::watch::config::headers::{Credentials, Headers, Pattern};

@@ -1,8 +1,8 @@
 //! The names of values of which one is chosen.
 
 use crate::check::host::HeadUse;
-use crate::check::life::Profile;
 use crate::jobs::{CatchUp, Overlap};
+use crate::verdict::life::Profile;
 use crate::watch::config::kinds::Named;
 use crate::watch::config::sections::{LogFormat, LogLevel};
 

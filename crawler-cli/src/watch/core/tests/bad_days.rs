@@ -8,8 +8,8 @@ use jiff::SignedDuration;
 
 use super::world::{Ask, Reaction, World, url};
 use super::{HOUR, MINUTE, SECOND};
-use crate::check::life::State;
 use crate::store::Which;
+use crate::verdict::life::State;
 use crate::watch::core::Reason;
 
 /// Hosts that answer 200 until they are told to do something else. Their home pages are always fine.

@@ -3,9 +3,9 @@
 use super::good;
 use super::world::World;
 use super::{HOUR, MINUTE, SECOND};
-use crate::check::verdict::{Cause, Verdict};
 use crate::plain::redirect::Redirect;
 use crate::store::{DeadLetterFilter, DueUrl, Lane, StoreHandle as _};
+use crate::verdict::{Cause, Verdict};
 use crate::watch::core::flow::invalid;
 
 /// A host of which something is due, and a URL of the host that is not.

@@ -5,8 +5,8 @@ use courser::Rate;
 
 use super::world::{Reaction, World};
 use super::{MINUTE, SECOND, good};
-use crate::check::life::State;
 use crate::store::{Pause, Scope, StoreHandle as _};
+use crate::verdict::life::State;
 use crate::watch::control::CoreMessage;
 use crate::watch::core::{HostRule, Limit, Reason};
 

@@ -10,12 +10,12 @@ use courser::net::{Address, Net as _};
 use courser::{Answer, DnsError};
 use jiff::Timestamp;
 
-use crate::check::life::State;
 use crate::crawl::clock::NetClock;
 use crate::store::sqlite::Sqlite;
 use crate::store::{
     HostHold, Inline, NewUrl, Notice, NoticeId, Origin, StoreHandle as _, UrlDetail, Which,
 };
+use crate::verdict::life::State;
 use crate::watch::control::{CoreHandle, CoreMessage, core_channel};
 use crate::watch::core::{Limits, Reason, Settings, Watcher};
 use crate::watch::figures::Figures;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::check::guard::Hold;
-use crate::check::life::Record;
 use crate::store::{Host, HostFacts, HostId, UrlId, WatchedUrl};
+use crate::verdict::guard::Hold;
+use crate::verdict::life::Record;
 use crate::watch::control::GuardOn;
 use crate::watch::core::Waiting;
 

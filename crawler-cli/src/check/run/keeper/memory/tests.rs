@@ -8,9 +8,9 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
 use crate::check::sources::{self, Occurrence};
-use crate::check::verdict::{Cause, Verdict};
 use crate::store::Store as _;
 use crate::store::sqlite::Sqlite;
+use crate::verdict::{Cause, Verdict};
 
 /// The user names it.
 const GIVEN: Demand = Demand {
