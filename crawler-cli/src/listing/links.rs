@@ -317,45 +317,46 @@ mod tests {
         );
     }
 
+    /// Each URL once; with `+` if it is only embedded.
     #[test]
     fn all_references_of_a_page_are_found_once() {
-        let body = "<html><head><link rel=stylesheet href=/s.css><link href=//cdn.example rel=preconnect>\
-            <script src=s.js></script></head><body><a href='../up/'>u</a><a href='#top'>t</a>\
-            <A HREF='x.html#a'>1</A><a href=x.html>2</a><img alt=x src='i.png?a=1&amp;b=2'>\
-            <a href='mailto:x@y'>m</a><a href='javascript:void(0)'>j</a><a href='https://other/x'>o</a>\
-            <iframe src=f.html></iframe><object data=d.pdf></object><a name=x data-href=no>n</a>\
-            <!-- <a href=no.html> --></body></html>";
-        assert_eq!(
-            read(body, "http://h/p/index.html?q=1"),
-            [
-                "+http://h/s.css",
-                "+http://h/p/s.js",
-                "http://h/up/",
+        for (page, body, urls) in [
+            (
                 "http://h/p/index.html?q=1",
-                "http://h/p/x.html",
-                "+http://h/p/i.png?a=1&b=2",
-                "https://other/x",
-                "http://h/p/f.html",
-                "+http://h/p/d.pdf",
-            ]
-        );
-    }
-
-    #[test]
-    fn urls_that_are_linked_anywhere_are_not_embedded() {
-        let body = "<link rel=next href=2><link rel='shortcut icon' href=i><link rel=stylesheet href=s>\
-            <link rel=alternate hreflang=de href=de><img src=both><a href=both>1</a><a href=i2>2</a><img src=i2>";
-        assert_eq!(
-            read(body, "http://h/"),
-            [
-                "http://h/2",
-                "+http://h/i",
-                "+http://h/s",
-                "http://h/de",
-                "http://h/both",
-                "http://h/i2"
-            ]
-        );
+                "<html><head><link rel=stylesheet href=/s.css><link href=//cdn.example rel=preconnect>\
+                 <script src=s.js></script></head><body><a href='../up/'>u</a><a href='#top'>t</a>\
+                 <A HREF='x.html#a'>1</A><a href=x.html>2</a><img alt=x src='i.png?a=1&amp;b=2'>\
+                 <a href='mailto:x@y'>m</a><a href='javascript:void(0)'>j</a><a href='https://other/x'>o</a>\
+                 <iframe src=f.html></iframe><object data=d.pdf></object><a name=x data-href=no>n</a>\
+                 <!-- <a href=no.html> --></body></html>",
+                "+http://h/s.css +http://h/p/s.js http://h/up/ http://h/p/index.html?q=1 http://h/p/x.html \
+                 +http://h/p/i.png?a=1&b=2 https://other/x http://h/p/f.html +http://h/p/d.pdf",
+            ),
+            // What is linked anywhere is not embedded.
+            (
+                "http://h/",
+                "<link rel=next href=2><link rel='shortcut icon' href=i><link rel=stylesheet href=s>\
+                 <link rel=alternate hreflang=de href=de><img src=both><a href=both>1</a><a href=i2>2</a><img src=i2>",
+                "http://h/2 +http://h/i +http://h/s http://h/de http://h/both http://h/i2",
+            ),
+            // Refreshes, sets of images, and what is for readers without scripts.
+            (
+                "http://h/",
+                "<meta http-equiv=Refresh content='3; URL=\"next.html\"'><meta name=description content='1; url=no'>\
+                 <img srcset='a.png 1x, b.png 2x,c.png' src=a.png><video poster=p.jpg></video>\
+                 <picture><source srcset='x,y.webp 100w'></picture>\
+                 <noscript><iframe src=\"toc.html\"></iframe><img src=pixel.gif></noscript><a href=after>1</a>",
+                "http://h/next.html +http://h/a.png +http://h/b.png +http://h/c.png +http://h/p.jpg \
+                 +http://h/x,y.webp http://h/toc.html +http://h/pixel.gif http://h/after",
+            ),
+            (
+                "http://h/p/",
+                "<base href='/q/'><base href='/r/'><a href=x>x</a>",
+                "http://h/q/x",
+            ),
+        ] {
+            assert_eq!(read(body, page).join(" "), urls);
+        }
     }
 
     #[test]
@@ -384,34 +385,6 @@ mod tests {
                 "{meta}"
             );
         }
-    }
-
-    #[test]
-    fn images_refreshes_and_noscript_count() {
-        let body = "<meta http-equiv=Refresh content='3; URL=\"next.html\"'><meta name=description content='1; url=no'>\
-            <img srcset='a.png 1x, b.png 2x,c.png' src=a.png><video poster=p.jpg></video>\
-            <picture><source srcset='x,y.webp 100w'></picture>\
-            <noscript><iframe src=\"toc.html\"></iframe><img src=pixel.gif></noscript><a href=after>1</a>";
-        assert_eq!(
-            read(body, "http://h/"),
-            [
-                "http://h/next.html",
-                "+http://h/a.png",
-                "+http://h/b.png",
-                "+http://h/c.png",
-                "+http://h/p.jpg",
-                "+http://h/x,y.webp",
-                "http://h/toc.html",
-                "+http://h/pixel.gif",
-                "http://h/after",
-            ]
-        );
-    }
-
-    #[test]
-    fn the_base_is_that_of_the_page() {
-        let body = "<base href='/q/'><base href='/r/'><a href=x>x</a>";
-        assert_eq!(read(body, "http://h/p/"), ["http://h/q/x"]);
     }
 
     #[test]

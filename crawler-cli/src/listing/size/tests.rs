@@ -168,29 +168,18 @@ proptest! {
 }
 
 #[test]
-fn sizes_of_real_servers_are_read() {
-    for (style, text, lo, hi) in [
-        (Style::Apache, "3", 3, 3),
-        (Style::Apache, "1.0K", 973, 1075),
-        (Style::Apache, "9.8K", 9984, 10_086),
-        (Style::Apache, "10M", 10_433_536, 11_010_047),
-        (Style::Nginx, "5368709120", 5_368_709_120, 5_368_709_120),
-        (Style::Nginx, "10K", 10_000, 10_751),
-        (Style::Lighttpd, "0.0K", 0, 0),
-        (Style::Lighttpd, "0.1K", 1, 199),
-        (Style::Lighttpd, "0.9M", 1_024_000, 1_048_575),
-        (Style::Fancyindex, "3 B", 3, 3),
-        (Style::Webfs, "1536 kB", 1_572_864, 1_573_887),
-        (Style::Unknown, "1,572,864 bytes", 1_572_864, 1_572_864),
-        (Style::Unknown, "1.572.864", 1_572_864, 1_572_864),
-        (Style::Unknown, "1,234 kB", 1_233_000, 1_264_640),
-        (Style::Unknown, "1.5MB", 1_400_000, 1_677_722),
-        (Style::Unknown, "1,5 MB", 1_400_000, 1_677_722),
-        (Style::Unknown, "2 KiB", 1024, 3072),
-        (Style::Unknown, "1 byte", 1, 1),
+fn sizes_of_unknown_servers_are_read() {
+    for (text, lo, hi) in [
+        ("1,572,864 bytes", 1_572_864, 1_572_864),
+        ("1.572.864", 1_572_864, 1_572_864),
+        ("1,234 kB", 1_233_000, 1_264_640),
+        ("1.5MB", 1_400_000, 1_677_722),
+        ("1,5 MB", 1_400_000, 1_677_722),
+        ("2 KiB", 1024, 3072),
+        ("1 byte", 1, 1),
     ] {
-        let range = style.read(text.as_bytes());
-        assert_eq!(range, Some(SizeRange { lo, hi }), "{style:?} {text}");
+        let range = Style::Unknown.read(text.as_bytes());
+        assert_eq!(range, Some(SizeRange { lo, hi }), "{text}");
     }
     for text in [
         "",
