@@ -179,15 +179,8 @@ fn a_host_that_is_away_is_given_up_with_a_listing_that_waits() {
         clock: true,
         ..plain()
     };
-    let listed = "<html><h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n\
-        <a href=\"a\">a</a>  06-Nov-1994 10:49     3\r\n\
-        <a href=\"b\">b</a>  06-Nov-1994 10:49     3\r\n\
-        <a href=\"d/\">d/</a>  06-Nov-1994 10:49     -\r\n\
-        </pre><hr></body>\r\n</html>\r\n";
     let mut disk = Disk::default();
-    disk.crawl(policy.clone(), 1, |_, _| {
-        Answer::Html(listed, BodyEnd::Framed)
-    });
+    disk.crawl(policy.clone(), 1, |_, _| timed(&["a", "b", "d/"]));
     assert_eq!(disk.held.len(), 1);
     let outcome = disk.crawl(policy, usize::MAX, |_, _| Answer::Fail(FailureScope::Host));
     assert_eq!(outcome.urls(), ["http://h/a", "http://h/b", "http://h/d/"]);
@@ -209,7 +202,7 @@ fn listings_that_wait_go_on_although_what_they_wait_for_is_not_back() {
         match (kind, target) {
             (FetchKind::Probe, _) => Answer::Fail(FailureScope::Request),
             (_, "/") => Answer::Page(many()),
-            _ => Answer::Html(regression::TWO_FILES, BodyEnd::Framed),
+            _ => timed(&["a", "b"]),
         }
     });
     assert_eq!(disk.held.len(), MOST_PARTIAL);
