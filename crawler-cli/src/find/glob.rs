@@ -233,55 +233,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// What the comparison with GNU find does not have among its patterns and names.
     #[test]
     fn patterns_match_as_fnmatch_does() {
         for (pattern, name, expected) in [
             ("repomd.xml", "repomd.xml", true),
             ("repomd.xml", "repomd.xml.asc", false),
-            ("Release", "InRelease", false),
-            ("*.iso", "a.iso", true),
-            ("*.iso", ".iso", true),
-            ("*.iso", "a.iso.sha256", false),
-            ("*", "", true),
-            ("*", ".hidden", true),
-            ("?", "", false),
             ("?", "é", true),
             ("??", "é", false),
             ("a*b*c", "aXbYbZc", true),
             ("a*b*c", "aXbYbZ", false),
-            ("**a", "ba", true),
-            ("[abc].txt", "b.txt", true),
-            ("[!abc].txt", "b.txt", false),
-            ("[^abc].txt", "d.txt", true),
-            ("[a-c]", "b", true),
-            ("[a-c]", "d", false),
-            ("[a-]", "-", true),
-            ("[]a]", "]", true),
-            ("[!]a]", "]", false),
-            ("[!]a]", "b", true),
-            ("[[:digit:]]*", "9x", true),
-            ("[[:digit:]]*", "x9", false),
-            ("[[:upper:][:digit:]_]", "_", true),
-            ("[[:nonsense:]]", "n", false),
             ("[n[:nonsense:]]", "n", true),
             ("[![:nonsense:]]", "n", false),
-            ("[[:alpha]", ":", true),
-            ("[[=a=]]b", "ab", true),
             ("[[.a.]-c]", "b", true),
             ("[[=ab=]]", "a", false),
             ("*/b", "a//b", true),
             ("a?b", "a/b", true),
-            ("[", "[", true),
-            ("[ab", "[ab", true),
             ("r\\[1\\].txt", "r[1].txt", true),
             ("r[[]1].txt", "r[1].txt", true),
-            ("\\*", "*", true),
-            ("\\*", "x", false),
-            ("a\\", "a\\", false),
-            ("[\\]]", "]", true),
             ("[à-ü]", "é", true),
-            ("a b.txt", "a b.txt", true),
-            ("A", "a", false),
         ] {
             let glob = Glob::new(pattern.as_bytes(), Case::Sensitive);
             assert_eq!(
@@ -295,9 +265,7 @@ mod tests {
     #[test]
     fn case_is_ignored_on_request() {
         for (pattern, name, expected) in [
-            ("*.ISO", "x.iso", true),
             ("readme*", "README.md", true),
-            ("[a-c]", "B", true),
             ("[!a-c]", "B", false),
             ("É", "é", true),
             ("[[:upper:]]", "a", false),

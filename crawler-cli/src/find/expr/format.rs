@@ -506,48 +506,40 @@ mod tests {
 
     #[test]
     fn urls_are_encoded_and_names_are_not() {
-        let all = "%p|%h|%H|%P|%f|%d";
-        assert_eq!(
-            shown(all, &FOUND, false),
-            "http://h:1/pub/a%20b/c%1B.iso|http://h:1/pub/a%20b|http://h:1/pub/|a b/c\u{1b}.iso|c\u{1b}.iso|2"
-        );
-        assert_eq!(
-            shown("%P|%f", &FOUND, true),
-            "a b/c\\u{1b}.iso|c\\u{1b}.iso"
-        );
-        let start = Found {
-            url: "http://h:1/pub/",
-            path: b"/pub",
-            name: b"pub",
+        let directory = Found {
             kind: Kind::Directory,
-            depth: 0,
             ..FOUND
         };
-        assert_eq!(
-            shown(all, &start, false),
-            "http://h:1/pub/|http://h:1|http://h:1/pub/||pub|0"
-        );
+        let of = |url: &'static str, path: &'static str, name: &'static str, depth| Found {
+            url,
+            path: path.as_bytes(),
+            name: name.as_bytes(),
+            depth,
+            ..directory
+        };
         let root = Found {
-            url: "http://h:1/",
-            path: b"/",
-            name: b"/",
             start: b"/",
-            ..start
+            ..of("http://h:1/", "/", "/", 0)
         };
-        assert_eq!(
-            shown(all, &root, false),
-            "http://h:1/|http://h:1|http://h:1/||/|0"
-        );
-        let directory = Found {
-            url: "http://h:1/pub/a/b/",
-            path: b"/pub/a/b",
-            depth: 2,
-            ..start
-        };
-        assert_eq!(
-            shown("%p|%h|%H|%P", &directory, false),
-            "http://h:1/pub/a/b/|http://h:1/pub/a|http://h:1/pub/|a/b"
-        );
+        for (found, expected) in [
+            (
+                FOUND,
+                "http://h:1/pub/a%20b/c%1B.iso|http://h:1/pub/a%20b|http://h:1/pub/|a b/c\u{1b}.iso|c\u{1b}.iso|2",
+            ),
+            (
+                of("http://h:1/pub/", "/pub", "pub", 0),
+                "http://h:1/pub/|http://h:1|http://h:1/pub/||pub|0",
+            ),
+            (root, "http://h:1/|http://h:1|http://h:1/||/|0"),
+            (
+                of("http://h:1/pub/a/b/", "/pub/a/b", "b", 2),
+                "http://h:1/pub/a/b/|http://h:1/pub/a|http://h:1/pub/|a/b|b|2",
+            ),
+        ] {
+            assert_eq!(shown("%p|%h|%H|%P|%f|%d", &found, false), expected);
+        }
+        let on_terminal = shown("%P|%f", &FOUND, true);
+        assert_eq!(on_terminal, "a b/c\\u{1b}.iso|c\\u{1b}.iso");
     }
 
     #[test]
@@ -573,57 +565,37 @@ mod tests {
             };
             assert_eq!(shown("%s|%5k", &directory, false), "?|    ?");
         }
-        for (lo, hi, expected) in [
-            (
-                86_400,
-                86_400,
-                "86400.0000000000|1970-01-02|00:00|00.0000000000",
-            ),
-            (
-                86_400,
-                86_459,
-                "~86400.0000000000|1970-01-02|00:00|~00.0000000000",
-            ),
+        let timed = |lo, hi, format| {
+            let modified = Some(TimeRange { lo, hi });
+            shown(format, &Found { modified, ..FOUND }, false)
+        };
+        for (lo, hi, at, expected) in [
+            (86_400, 86_400, "86400", "1970-01-02|00:00|00.0000000000"),
+            (86_400, 86_459, "~86400", "1970-01-02|00:00|~00.0000000000"),
             (
                 86_399,
                 86_459,
-                "~86399.0000000000|~1970-01-01|~23:59|~59.0000000000",
+                "~86399",
+                "~1970-01-01|~23:59|~59.0000000000",
             ),
-            (i64::MIN, 0, "?|?|?|?"),
+            (i64::MIN, 0, "~-9223372036854775808", "?|?|?"),
             // The listing has 1970-01-02 10:17, in a zone that is not known.
             (
                 123_420 - 14 * 3600,
                 123_479 + 12 * 3600,
-                "~123420.0000000000|~1970-01-02|~10:17|~00.0000000000",
+                "~123420",
+                "~1970-01-02|~10:17|~00.0000000000",
             ),
         ] {
-            let found = Found {
-                modified: Some(TimeRange { lo, hi }),
-                ..FOUND
-            };
-            let expected = expected.replacen(
-                "?|",
-                &format!("~{lo}.0000000000|"),
-                usize::from(lo == i64::MIN),
-            );
-            assert_eq!(shown("%T@|%TF|%TR|%TS", &found, false), expected);
+            let expected = format!("{at}.0000000000|{expected}");
+            assert_eq!(timed(lo, hi, "%T@|%TF|%TR|%TS"), expected);
         }
         // The day depends on the zone, and the year does not.
-        let listed = Found {
-            modified: Some(TimeRange {
-                lo: 1_710_497_820 - 14 * 3600,
-                hi: 1_710_497_879 + 12 * 3600,
-            }),
-            ..FOUND
-        };
-        assert_eq!(
-            shown("%TY-%Tm-%Td %TH:%TM", &listed, false),
-            "2024-03-~15 ~10:~17"
-        );
-        assert_eq!(
-            shown("%T@ %t", &listed, false),
-            "~1710497820.0000000000 ~Fri Mar 15 10:17:00.0000000000 2024"
-        );
+        let (lo, hi) = (1_710_497_820 - 14 * 3600, 1_710_497_879 + 12 * 3600);
+        let day = timed(lo, hi, "%TY-%Tm-%Td %TH:%TM");
+        assert_eq!(day, "2024-03-~15 ~10:~17");
+        let whole = "~1710497820.0000000000 ~Fri Mar 15 10:17:00.0000000000 2024";
+        assert_eq!(timed(lo, hi, "%T@ %t"), whole);
         assert_eq!(shown("%s|%t|%T@", &FOUND, false), "?|?|?");
     }
 
@@ -634,16 +606,13 @@ mod tests {
             zone: TimeZone::UTC,
         };
         for (modified, date) in [
-            (
-                Some(TimeRange::exact(1_000_000_000 - 86_400)),
-                "Sep  8 01:46",
-            ),
-            (Some(TimeRange::exact(1_000_000_000 + 7200)), "Sep  9  2001"),
-            (Some(TimeRange::exact(0)), "Jan  1  1970"),
+            (Some(1_000_000_000 - 86_400), "Sep  8 01:46"),
+            (Some(1_000_000_000 + 7200), "Sep  9  2001"),
+            (Some(0), "Jan  1  1970"),
             (None, "           ?"),
         ] {
             let found = Found {
-                modified,
+                modified: modified.map(TimeRange::exact),
                 size: Some(SizeRange::exact(1025)),
                 ..FOUND
             };

@@ -405,22 +405,15 @@ const GNU: &[(char, &str, bool)] = &[
 mod tests {
     use super::*;
 
+    /// What the comparison with GNU find does not have among its patterns.
     #[test]
     fn dialects_differ() {
         for (dialect, pattern, text, expected) in [
-            ("emacs", r"a\(b\|c\)+", "abcb", Some(true)),
-            ("emacs", r"a{2}", "a{2}", Some(true)),
             ("emacs", "a.b", "a\nb", Some(false)),
-            ("emacs", r"[[:digit:]]", ":]", Some(true)),
             ("emacs", r"\w*\.iso", "café.iso", Some(true)),
-            ("posix-extended", "(a|b)+c?", "abba", Some(true)),
             ("posix-extended", "[[:upper:]]{2}", "ÉA", Some(true)),
             ("posix-extended", "[[.a.]-c]", "b", Some(true)),
             ("posix-extended", "*a", "a", None),
-            ("posix-extended", "a{1", "a{1", None),
-            ("posix-extended", "[z-a]", "z", None),
-            ("emacs", "[z-a]", "z", Some(false)),
-            ("posix-extended", r"[\]", "\\", Some(true)),
             ("rust", r"\d+(?i)A", "1a", Some(true)),
             ("rust", "a)|(b", "a", None),
             ("emacs", r"\(a\)\1", "aa", None),

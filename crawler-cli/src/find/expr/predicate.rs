@@ -254,27 +254,4 @@ mod tests {
             assert_eq!(Test::Newer(0).answer(&found, &[reference]), expected);
         }
     }
-
-    #[test]
-    fn emptiness_of_directories_needs_their_listing() {
-        let directory = Found {
-            kind: Kind::Directory,
-            ..FILE
-        };
-        for (empty, expected) in [
-            (None, Truth::NeedsList),
-            (Some(true), Truth::Yes),
-            (Some(false), Truth::No),
-        ] {
-            let found = Found { empty, ..directory };
-            assert_eq!(Test::Empty.answer(&found, &[]), expected);
-        }
-        for (lo, hi, expected) in [(0, 0, Truth::Yes), (0, 9, UNDECIDED), (1, 9, Truth::No)] {
-            let found = Found {
-                size: Some(SizeRange { lo, hi }),
-                ..FILE
-            };
-            assert_eq!(Test::Empty.answer(&found, &[]), expected);
-        }
-    }
 }
