@@ -178,33 +178,25 @@ fn local_sign(error: &Error) -> Option<LocalSign> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
-    use std::net::TcpListener;
-    use std::thread;
     use std::time::Duration;
-
-    use courser::{Client, Config, HostConfig, Response, Timeouts};
 
     use super::*;
 
     #[test]
     fn faults_of_certificates_are_told_apart() {
         let day = Duration::from_secs(86_400);
+        let (expected, presented) = ("a".into(), Vec::new());
+        let name = TlsFault::WrongName {
+            expected,
+            presented,
+        };
+        let own = TlsFault::BadCertificate("self-signed".into());
         for (fault, expected) in [
             (TlsFault::Expired { ago: day }, Cause::TlsExpired),
             (TlsFault::NotYetValid { ahead: day }, Cause::TlsNotYetValid),
-            (
-                TlsFault::WrongName {
-                    expected: "a".into(),
-                    presented: Vec::new(),
-                },
-                Cause::TlsName,
-            ),
+            (name, Cause::TlsName),
+            (own, Cause::TlsUntrusted),
             (TlsFault::UnknownIssuer, Cause::TlsUntrusted),
-            (
-                TlsFault::BadCertificate("self-signed".into()),
-                Cause::TlsUntrusted,
-            ),
             (TlsFault::NotTls, Cause::Tls),
             (TlsFault::HandshakeEof, Cause::Tls),
             (TlsFault::Truncated, Cause::Truncated),
@@ -229,46 +221,19 @@ mod tests {
 
     #[test]
     fn only_a_refusal_is_refused() {
+        use io::ErrorKind as Kind;
         for (kind, phase, expected) in [
-            (
-                io::ErrorKind::ConnectionRefused,
-                Phase::Connect,
-                Cause::Refused,
-            ),
-            (
-                io::ErrorKind::NetworkUnreachable,
-                Phase::Connect,
-                Cause::Unreachable,
-            ),
-            (
-                io::ErrorKind::NetworkDown,
-                Phase::Connect,
-                Cause::Unreachable,
-            ),
-            (
-                io::ErrorKind::HostUnreachable,
-                Phase::Connect,
-                Cause::Unreachable,
-            ),
+            (Kind::ConnectionRefused, Phase::Connect, Cause::Refused),
+            (Kind::NetworkUnreachable, Phase::Connect, Cause::Unreachable),
+            (Kind::NetworkDown, Phase::Connect, Cause::Unreachable),
+            (Kind::HostUnreachable, Phase::Connect, Cause::Unreachable),
             // A router said so after the connection was made.
-            (
-                io::ErrorKind::HostUnreachable,
-                Phase::FirstByte,
-                Cause::Unreachable,
-            ),
-            (
-                io::ErrorKind::TimedOut,
-                Phase::Connect,
-                Cause::ConnectTimeout,
-            ),
-            (io::ErrorKind::ConnectionReset, Phase::Connect, Cause::Reset),
-            (
-                io::ErrorKind::PermissionDenied,
-                Phase::Connect,
-                Cause::Refused,
-            ),
-            (io::ErrorKind::ConnectionReset, Phase::Tls, Cause::Tls),
-            (io::ErrorKind::ConnectionReset, Phase::Head, Cause::Reset),
+            (Kind::HostUnreachable, Phase::FirstByte, Cause::Unreachable),
+            (Kind::TimedOut, Phase::Connect, Cause::ConnectTimeout),
+            (Kind::ConnectionReset, Phase::Connect, Cause::Reset),
+            (Kind::PermissionDenied, Phase::Connect, Cause::Refused),
+            (Kind::ConnectionReset, Phase::Tls, Cause::Tls),
+            (Kind::ConnectionReset, Phase::Head, Cause::Reset),
         ] {
             assert_eq!(of_io(kind, phase), expected, "{kind:?} {phase:?}");
         }
@@ -299,64 +264,6 @@ mod tests {
             (Phase::Body, Cause::Timeout),
         ] {
             assert_eq!(timeout(phase), expected, "{phase:?}");
-        }
-    }
-
-    /// The failure of a request to a server that answers with these bytes and closes the connection, or answers nothing.
-    fn failure(answer: Option<&'static [u8]>) -> Failure {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let url = format!("http://{}/", listener.local_addr().expect("an address"));
-        let server = thread::spawn(move || {
-            for stream in listener.incoming().take(2) {
-                let mut stream = stream.expect("a connection");
-                let _ = stream.read(&mut [0; 4096]);
-                match answer {
-                    Some(answer) => stream.write_all(answer).expect("sent"),
-                    None => drop(stream.read(&mut [0; 1])),
-                }
-                if answer != Some(b"") {
-                    break;
-                }
-            }
-        });
-        let first_byte = match answer {
-            Some(_) => Duration::from_secs(60),
-            None => Duration::from_millis(100),
-        };
-        let host = HostConfig {
-            timeouts: Timeouts {
-                first_byte: Some(first_byte),
-                ..Timeouts::default()
-            },
-            ..HostConfig::default()
-        };
-        let config = Config {
-            host,
-            ..Config::default()
-        };
-        let mut client = Client::new(config).expect("a client");
-        let error = client
-            .get(&url, &mut Response::new())
-            .expect_err("no answer");
-        drop(server);
-        Failure::of(&error)
-    }
-
-    #[test]
-    fn what_servers_do_instead_of_answering() {
-        for (answer, expected) in [
-            (Some(&b""[..]), Cause::Reset),
-            (Some(b"SSH-2.0-x\r\n\r\n"), Cause::Protocol),
-            (Some(b"HTTP/1.1 200 OK\r\nContent-Le"), Cause::Truncated),
-            (
-                Some(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"),
-                Cause::Truncated,
-            ),
-            (None, Cause::FirstByteTimeout),
-        ] {
-            let failure = failure(answer);
-            assert_eq!(failure.cause, expected, "{answer:?}: {}", failure.detail);
-            assert!(failure.local_sign.is_none() && !failure.detail.is_empty());
         }
     }
 }
