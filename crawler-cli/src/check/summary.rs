@@ -225,17 +225,6 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_counted_once() {
-        let checked = first(Verdict::Ok, Standing::Passes);
-        let said = checked.said();
-        let mut summary = Summary::default();
-        summary.add(&checked);
-        summary.add(&checked.further());
-        summary.add(&Checked::again(URL.to_owned(), said, said, Vec::new()));
-        assert_eq!(numbers(&summary), [1, 1, 1, 1, 0]);
-    }
-
-    #[test]
     fn the_last_word_about_a_url_counts() {
         let good = first(Verdict::Ok, Standing::Passes);
         let bad = first(Verdict::Failed(Cause::Status404), Standing::Fails);

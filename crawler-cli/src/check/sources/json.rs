@@ -214,23 +214,23 @@ mod tests {
 
     #[test]
     fn urls_are_found_with_their_columns() {
-        let one = |url: &str, column| Ok(vec![(url.to_owned(), column)]);
-        assert_eq!(found(r#"{"url":"http://x/"}"#, "url"), one("http://x/", 9));
-        assert_eq!(
-            found(r#"{"é":1, "url": " http://x/"}"#, "url"),
-            one("http://x/", 18)
-        );
-        assert_eq!(found(r#"{"a":{"url":0},"url":"u"}"#, "url"), one("u", 23));
-        assert_eq!(found(r#"{"a":"A","b":{"c":"B"}}"#, "b.c"), one("B", 20));
-        let escaped = r#"{"a":"\"","url":"http:\/\/x\/?a&b"}"#;
-        assert_eq!(found(escaped, "url"), one("http://x/?a&b", 18));
-        let escaped = [("/a", 10), ("b", 16), ("/a", 20)].map(|(url, at)| (url.to_owned(), at));
-        assert_eq!(
-            found(r#"{"url":["\/a","b","\/a"]}"#, "url"),
-            Ok(escaped.to_vec())
-        );
-        let several = vec![("u".to_owned(), 10), ("v".to_owned(), 14)];
-        assert_eq!(found(r#"{"url":["u","v"]}"#, "url"), Ok(several));
+        let table = r#"
+            url {"url":"http://x/"} => http://x/:9
+            url {"é":1, "url": " http://x/"} => http://x/:18
+            url {"a":{"url":0},"url":"u"} => u:23
+            b.c {"a":"A","b":{"c":"B"}} => B:20
+            url {"a":"\"","url":"http:\/\/x\/?a&b"} => http://x/?a&b:18
+            url {"url":["\/a","b","\/a"]} => /a:10 b:16 /a:20
+            url {"url":["u","v"]} => u:10 v:14"#;
+        for row in table.trim().lines() {
+            let (line, expected) = row.trim().split_once(" => ").expect("a row");
+            let (field, line) = line.split_once(' ').expect("a row");
+            let urls = found(line, field).expect("URLs").into_iter();
+            let urls: Vec<_> = urls
+                .map(|(url, column)| format!("{url}:{column}"))
+                .collect();
+            assert_eq!(urls.join(" "), expected, "{row}");
+        }
         for nothing in [r#"{"a":1}"#, r#"{"url":null}"#, r#"{"url":""}"#, "{}"] {
             assert_eq!(
                 found(nothing, "url"),
@@ -242,28 +242,30 @@ mod tests {
 
     #[test]
     fn wrong_lines_are_described() {
-        let table = [
-            ("{\"url\":\"http", "url", "not JSON: wrong at column 12"),
-            ("http://x/", "url", "not JSON: wrong at column 1"),
-            (r#"{"url":"a"} b"#, "url", "not JSON: wrong at column 13"),
-            (
-                "7",
-                "url",
-                "invalid type: integer `7`, expected a JSON object",
-            ),
-            (
-                r#"{"url":7}"#,
-                "url",
-                "invalid type: integer `7`, expected a URL in the field url",
-            ),
-            (
-                r#"{"a":"b"}"#,
-                "a.b",
-                "invalid type: string \"b\", expected an object in the field a",
-            ),
-        ];
-        for (line, field, error) in table {
+        for (field, line, error) in [
+            ("url", r#"{"url":"http"#, "not JSON: wrong at column 12"),
+            ("url", "http://x/", "not JSON: wrong at column 1"),
+            ("url", r#"{"url":"a"} b"#, "not JSON: wrong at column 13"),
+        ] {
             assert_eq!(found(line, field), Err(error.to_owned()), "{line}");
+        }
+        for (field, line, is, expected) in [
+            ("url", "7", "integer `7`", "a JSON object"),
+            (
+                "url",
+                r#"{"url":7}"#,
+                "integer `7`",
+                "a URL in the field url",
+            ),
+            (
+                "a.b",
+                r#"{"a":"b"}"#,
+                "string \"b\"",
+                "an object in the field a",
+            ),
+        ] {
+            let error = format!("invalid type: {is}, expected {expected}");
+            assert_eq!(found(line, field), Err(error), "{line}");
         }
     }
 }

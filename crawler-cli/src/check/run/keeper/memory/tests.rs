@@ -123,49 +123,7 @@ fn problems(memory: &mut Memory) -> Vec<(ProblemKind, String)> {
     }
     found
 }
-
-const GONE: Verdict = Verdict::Failed(Cause::Status404);
 const ROBOTS: Verdict = Verdict::Failed(Cause::Robots);
-
-#[test]
-fn a_url_is_asked_once_and_reported_with_its_places() {
-    let mut memory = memory();
-    memory.add_all(vec![
-        link("http://a/1", 1, GIVEN),
-        link("http://a/2", 2, GIVEN),
-        link("http://a/1#x", 3, GIVEN),
-        link("http://a/1", 4, GIVEN),
-    ]);
-    let asked = answer_all(&mut memory, GONE);
-    let urls: Vec<&str> = asked.iter().map(|queued| queued.url.as_str()).collect();
-    assert_eq!(urls, ["http://a/1", "http://a/2"]);
-    let expected = [
-        line("http://a/1", GONE, &[1, 4], false),
-        line("http://a/1#x", GONE, &[3], true),
-        line("http://a/2", GONE, &[2], false),
-    ];
-    assert_eq!(lines(&mut memory), expected);
-    assert_eq!((memory.waiting.len(), memory.waiting.bytes), (0, 0));
-}
-
-#[test]
-fn places_that_are_found_later_are_said_again_by_spelling() {
-    let mut memory = memory();
-    memory.add_all(vec![link("http://a/1", 1, GIVEN)]);
-    answer_all(&mut memory, GONE);
-    lines(&mut memory);
-    memory.add_all(vec![
-        link("http://a/1", 2, GIVEN),
-        link("http://A/1", 3, GIVEN),
-        link("http://a/1", 4, GIVEN),
-    ]);
-    let expected = [
-        line("http://a/1", GONE, &[2, 4], true),
-        line("http://A/1", GONE, &[3], true),
-    ];
-    assert_eq!(lines(&mut memory), expected);
-    assert!(take_all(&mut memory).is_empty());
-}
 
 #[test]
 fn what_is_local_is_said_at_once() {
@@ -189,35 +147,6 @@ fn what_is_local_is_said_at_once() {
     ];
     assert_eq!(lines(&mut memory), expected);
     assert_eq!(take_all(&mut memory).len(), 1);
-}
-
-/// A place that wants more than was met waits for a further answer, the others are said at once.
-#[test]
-fn a_url_is_asked_once_more_if_a_place_wants_more() {
-    let mut memory = memory();
-    memory.add_all(vec![link("http://a/1", 1, FOUND)]);
-    answer_all(&mut memory, ROBOTS);
-    assert_eq!(
-        lines(&mut memory),
-        [line("http://a/1", ROBOTS, &[1], false)]
-    );
-    memory.add_all(vec![
-        link("http://a/1", 2, GIVEN),
-        link("http://a/1", 3, FOUND),
-    ]);
-    assert_eq!(lines(&mut memory), [line("http://a/1", ROBOTS, &[3], true)]);
-    let again = answer_all(&mut memory, GONE);
-    assert!(again[0].demand.given);
-    assert_eq!(lines(&mut memory), [line("http://a/1", GONE, &[2], true)]);
-    // Links are wanted at a smaller depth: nobody waits for the same verdict.
-    let page = Demand {
-        links: true,
-        depth: 1,
-        ..GIVEN
-    };
-    memory.add_all(vec![link("http://a/1", 4, page)]);
-    assert_eq!(answer_all(&mut memory, GONE).len(), 1);
-    assert_eq!(lines(&mut memory), [line("http://a/1", GONE, &[4], true)]);
 }
 
 #[test]
