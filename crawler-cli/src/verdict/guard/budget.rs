@@ -211,21 +211,6 @@ mod tests {
     }
 
     #[test]
-    fn other_rules_count_what_was_pruned_before() {
-        let mut budget = PruneBudget::default();
-        assert_eq!(taken(&mut budget, at(0), 0, 1, 1), 10);
-        let rules = BudgetRules {
-            all: 0.1,
-            host: 0.2,
-            per: Duration::from_secs(48 * 3_600),
-        };
-        budget.set_rules(rules);
-        assert_eq!(taken(&mut budget, at(1), 0, 100, 300), 10);
-        assert_eq!(taken(&mut budget, at(30), 0, 100, 300), 0);
-        assert_eq!(taken(&mut budget, at(30), 1, 100, 300), 10);
-    }
-
-    #[test]
     fn a_share_of_zero_is_no_limit() {
         let rules = BudgetRules {
             all: 0.0,

@@ -155,18 +155,6 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_waits_for_the_window() {
-        let mut failures = minute();
-        assert_eq!(failures.hold(at(0), 1, 10), None);
-        assert_eq!(failures.hold(at(30), 2, 20), None);
-        assert_eq!((failures.held(1), failures.len()), (1, 2));
-        assert_eq!(failures.next_at(), Some(at(60)));
-        assert_eq!(failures.believe(at(60)), [10]);
-        assert_eq!(failures.believe(at(90)), [20]);
-        assert!(failures.is_empty());
-    }
-
-    #[test]
     fn a_host_that_answers_in_between_is_doubted_again() {
         let mut failures = minute();
         failures.hold(at(0), 1, 10);
