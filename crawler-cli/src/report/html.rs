@@ -157,6 +157,11 @@ mod tests {
         (folder, page)
     }
 
+    fn unread(page: &mut Page, url: &str, cause: &Cause) {
+        let from = None;
+        page.unread(&Unread { url, cause, from });
+    }
+
     #[test]
     fn the_page_is_harmless_and_has_everything() {
         let (_folder, mut page) = page();
@@ -174,11 +179,7 @@ mod tests {
         });
         let cause = Cause::NotHtml("<script>alert('x')</script>\u{1b}[2J".into());
         for url in ["http://h/\"><script>", "ftp://h/"] {
-            page.unread(&Unread {
-                url,
-                cause: &cause,
-                from: None,
-            });
+            unread(&mut page, url, &cause);
         }
         let html = page.html(&summary(&["http://h", "http://two"]), "today");
         page::assert_harmless(&html);
@@ -203,24 +204,15 @@ mod tests {
         page::assert_harmless(&html);
         assert!(html.contains("Everything was read.") && html.contains("No files were found."));
         nothing.ending = Ending::Stopped;
-        assert!(
-            !page
-                .html(&nothing, "today")
-                .contains("Everything was read.")
-        );
+        let html = page.html(&nothing, "today");
+        assert!(!html.contains("Everything was read."));
     }
 
     #[test]
     fn the_list_of_what_was_not_read_is_bounded() {
         let (_folder, mut page) = page();
         for i in 0..MOST_UNREAD + 5 {
-            let url = format!("http://h/{i}");
-            let cause = &Cause::Status(500);
-            page.unread(&Unread {
-                url: &url,
-                cause,
-                from: None,
-            });
+            unread(&mut page, &format!("http://h/{i}"), &Cause::Status(500));
         }
         let html = page.html(&summary(&["http://h"]), "today");
         assert_eq!(html.matches("the server answered 500").count(), MOST_UNREAD);

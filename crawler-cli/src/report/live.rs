@@ -186,8 +186,6 @@ const PLAIN_PAUSE: Duration = Duration::from_secs(1);
 mod tests {
     use super::*;
     use crate::crawl::stats::{Class, Connection, Exchange, Reason, Standing, Waiting};
-    use crate::find::Counts;
-    use crate::find::DownloadCounts;
 
     #[test]
     fn the_line_says_how_it_goes_and_why_it_waits() {
@@ -213,27 +211,21 @@ mod tests {
         };
         stats.handle_standing(0, standing);
         let mut summary = Summary {
-            counts: Counts {
-                directories: 1200,
-                directories_done: 7,
-                files: 30,
-                requests: 4,
-                retries: 0,
-                unread: 1,
-            },
             matched: 3,
             elapsed: Duration::from_secs(2),
-            downloads: DownloadCounts {
-                wanted: 1000,
-                saved: 3,
-                failed: 1,
-                under_way: 4,
-                bytes: 5 << 20,
-                ..DownloadCounts::default()
-            },
             stats,
             ..Summary::default()
         };
+        summary.counts.directories = 1200;
+        summary.counts.directories_done = 7;
+        summary.counts.files = 30;
+        summary.counts.requests = 4;
+        summary.counts.unread = 1;
+        summary.downloads.wanted = 1000;
+        summary.downloads.saved = 3;
+        summary.downloads.failed = 1;
+        summary.downloads.under_way = 4;
+        summary.downloads.bytes = 5 << 20;
         let head = "7/1,200 directories";
         let tail = "30 files · 3 found · 2 requests/s · 1 unread · \
                     downloads: 4/1,000 files · 1 failed · 5.0 MiB · 4 under way";

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::check::reason::reason;
 use crate::check::sources::{Problem, ProblemKind};
-use crate::check::{Ending, HostTally, Standing};
+use crate::check::{Ending, Standing};
 use crate::plain::redirect::Redirect;
 use crate::verdict::Answer;
 use crate::verdict::{Cause, Class, Reference, Verdict};
@@ -277,54 +277,35 @@ hosts that were given up
 }
 
 #[test]
-fn a_good_check_has_only_figures() {
-    let mut summary = Summary {
+fn a_check_that_was_stopped_says_what_is_left() {
+    let summary = Summary {
         urls: 1,
-        known: 1,
-        references: 2,
+        known: 5,
+        ending: Ending::Stopped,
+        is_read_in_part: true,
         ..Summary::default()
     };
-    summary.classes[0] = 1;
     let text = text::report(&Findings::default(), &summary, &Colours::new(false));
-    assert_eq!(
-        text,
-        "1 URL at 2 places: 1 good\n0 requests in 0 µs (0/s), 0 B received\n"
-    );
-    summary.ending = Ending::Stopped;
-    summary.known = 5;
-    summary.is_read_in_part = true;
-    let text = text::report(&Findings::default(), &summary, &Colours::new(false));
-    assert!(
-        text.starts_with(
-            "1 URL at 2 places: 1 good; STOPPED early, 4 URLs left, and what was not read\n"
-        ),
-        "{text}"
-    );
+    let said = "1 URL at 0 places: 0 good; STOPPED early, 4 URLs left, and what was not read\n";
+    assert!(text.starts_with(said), "{text}");
 }
 
 #[test]
 fn redirects_are_listed_unless_they_are_ignored() {
-    let moved = &samples()[3];
+    use findings::Part;
+    let listed = Some(Part::Redirected);
     for (redirects, standing, part) in [
-        (
-            Redirects::Report,
-            Standing::Passes,
-            Some(findings::Part::Redirected),
-        ),
-        (
-            Redirects::Fail,
-            Standing::Fails,
-            Some(findings::Part::Redirected),
-        ),
+        (Redirects::Report, Standing::Passes, listed),
+        (Redirects::Fail, Standing::Fails, listed),
         (Redirects::Ignore, Standing::Passes, None),
     ] {
-        let mut moved = moved.clone();
+        let mut moved = samples().swap_remove(3);
         moved.standing = standing;
-        assert_eq!(findings::Part::of(&moved, redirects), part, "{redirects:?}");
+        assert_eq!(Part::of(&moved, redirects), part, "{redirects:?}");
     }
     let mut blocked = samples()[2].clone();
     blocked.standing = Standing::Passes;
-    assert_eq!(findings::Part::of(&blocked, Redirects::Report), None);
+    assert_eq!(Part::of(&blocked, Redirects::Report), None);
 }
 
 #[test]
@@ -389,13 +370,8 @@ fn a_url_whose_verdict_changes_is_listed_by_the_last_one() {
             &[place("list", 2, 1, "")],
         )
     };
-    for (verdict, part) in [
-        (
-            Verdict::Failed(Cause::Status404),
-            Some(findings::Part::Broken),
-        ),
-        (Verdict::Ok, None),
-    ] {
+    let (gone, broken) = (Verdict::Failed(Cause::Status404), findings::Part::Broken);
+    for (verdict, part) in [(gone, Some(broken)), (Verdict::Ok, None)] {
         let (mut findings, changed) = (Findings::default(), of(verdict));
         for checked in [&listed, &changed] {
             findings.add(&Judged::new(checked, Redirects::Report));
@@ -435,68 +411,29 @@ fn places_that_are_found_later_are_listed_with_their_urls() {
 }
 
 #[test]
-fn a_line_about_later_places_says_so() {
-    let line = json_line(&later(&samples()[0], "https://h.example/gone", 4));
-    let expected = r#"{"url":"https://h.example/gone","again":true,"class":"neg","cause":"status_404","status":404,"refs":[{"source":"later.md","line":4,"column":1,"text":""}]}"#;
-    assert_eq!(line.trim_end(), expected);
-}
-
-#[test]
 fn words_say_why() {
-    let words = |cause, status: Option<u16>, detail: Option<&str>| {
+    let words = |checked: &Checked| reason(checked).unwrap_or_default();
+    let failed = |cause, status: Option<u16>| {
         let mut checked = checked("http://h/", Verdict::Failed(cause));
         checked.answer.status = status;
-        checked.answer.detail = detail.map(str::to_owned);
-        reason(&checked).unwrap_or_default()
+        checked
     };
-    for (cause, status, detail, expected) in [
-        (Cause::Status410, Some(410), None, "410 Gone"),
-        (Cause::Status5xx(599), Some(599), None, "status 599"),
-        (
-            Cause::Status4xx(418),
-            Some(418),
-            Some("I'm a teapot"),
-            "status 418: I'm a teapot",
-        ),
-        (
-            Cause::Auth,
-            Some(401),
-            None,
-            "401 Unauthorized: asks for credentials",
-        ),
-        (
-            Cause::Blocked,
-            Some(999),
-            None,
-            "status 999: the server refuses programs",
-        ),
-        (
-            Cause::Blocked,
-            Some(200),
-            Some("a challenge page"),
-            "a challenge page",
-        ),
-        (
-            Cause::DnsNxdomain,
-            None,
-            None,
-            "there is no host with this name",
-        ),
-        (
-            Cause::Robots,
-            None,
-            None,
-            "robots.txt disallows the request",
-        ),
-    ] {
-        assert_eq!(words(cause, status, detail), expected);
-    }
+    let auth = failed(Cause::Auth, Some(401));
+    assert_eq!(words(&auth), "401 Unauthorized: asks for credentials");
+    let nameless = failed(Cause::DnsNxdomain, None);
+    assert_eq!(words(&nameless), "there is no host with this name");
+    let robots = failed(Cause::Robots, None);
+    assert_eq!(words(&robots), "robots.txt disallows the request");
+    let mut teapot = failed(Cause::Status4xx(418), Some(418));
+    assert_eq!(words(&teapot), "status 418");
+    teapot.answer.detail = Some("I'm a teapot".to_owned());
+    assert_eq!(words(&teapot), "status 418: I'm a teapot");
+    let mut blocked = failed(Cause::Blocked, Some(200));
+    blocked.answer.detail = Some("a challenge page".to_owned());
+    assert_eq!(words(&blocked), "a challenge page");
     let mut far = samples().swap_remove(0);
     far.answer.final_url = Some("http://other/".to_owned());
-    assert_eq!(
-        reason(&far).unwrap_or_default(),
-        "404 Not Found (redirected to http://other/)"
-    );
+    assert_eq!(words(&far), "404 Not Found (redirected to http://other/)");
     let mut chain = samples().swap_remove(3);
     chain.answer.moved_to = None;
     chain.answer.redirects.push(Redirect {
@@ -504,12 +441,12 @@ fn words_say_why() {
         url: "https://m.example/home".to_owned(),
     });
     assert_eq!(
-        reason(&chain).unwrap_or_default(),
+        words(&chain),
         "redirected to https://m.example/home (2 redirects)"
     );
     let void = checked("http://h/", Verdict::Void(Some(Cause::Refused)));
     assert_eq!(
-        reason(&void).unwrap_or_default(),
+        words(&void),
         "not judged: the network of this machine seemed to fail (the connection was refused)"
     );
 }
@@ -571,21 +508,6 @@ fn the_page_is_harmless_and_has_all_lists() {
 }
 
 #[test]
-fn the_summary_is_one_object() {
-    let samples = samples();
-    let text = figures::json(&summary(&samples));
-    assert_eq!(text.matches('\n').count(), 1);
-    let value: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    let summary = &value["summary"];
-    assert_eq!(summary["complete"], true);
-    assert_eq!(summary["exit_status"], 1);
-    assert_eq!(summary["classes"]["neg"], 1);
-    assert_eq!(summary["causes"]["status_503"], 1);
-    assert_eq!(summary["urls_by_host"]["https://h.example"]["ok"], 2);
-    assert_eq!(HostTally::default().classes.len(), Class::ALL.len());
-}
-
-#[test]
 fn enough_urls_tell_what_a_million_cost() {
     let mut summary = Summary::default();
     summary.stats.handle_cpu(Duration::from_millis(30));
@@ -597,36 +519,22 @@ fn enough_urls_tell_what_a_million_cost() {
 }
 
 #[test]
-fn statuses_with_one_name_are_counted_together() {
+fn statuses_with_one_name_are_counted_together_and_hosts_apart() {
     let mut summary = Summary::default();
     summary.causes.insert(Cause::Status4xx(400), 2);
     summary.causes.insert(Cause::Status4xx(418), 3);
     summary.causes.insert(Cause::Reset, 4);
+    let host = summary.hosts.entry("https://h.example".to_owned());
+    host.or_default().classes[Class::Ok as usize] = 2;
     let value: serde_json::Value = serde_json::from_str(&figures::json(&summary)).expect("JSON");
     assert_eq!(value["summary"]["causes"]["status_4xx"], 5);
+    assert_eq!(
+        value["summary"]["urls_by_host"]["https://h.example"]["ok"],
+        2
+    );
     let lines = figures::lines(&summary);
     assert!(
         lines.contains(&"causes: 5 × status_4xx, 4 × reset".to_owned()),
         "{lines:?}"
     );
-}
-
-#[test]
-fn a_file_that_cannot_be_written_is_named_before_the_check() {
-    for (report, summary) in [
-        (Some("/no/such/folder/x"), None),
-        (None, Some("/no/such/folder/y")),
-    ] {
-        let options = Options {
-            reports: report
-                .map(|path| (Kind::Html, path.into()))
-                .into_iter()
-                .collect(),
-            summary: summary.map(|path| SummaryFormat::JsonFile(path.into())),
-            ..Options::default()
-        };
-        let message = CheckReport::new(options, Arc::default()).expect_err("no such folder");
-        let path = report.or(summary).expect("one of them");
-        assert!(message.starts_with(path), "{message}");
-    }
 }
