@@ -188,15 +188,6 @@ mod tests {
         }
     }
 
-    fn scripted(names: &[(&'static str, &[&'static str])]) -> Scripted {
-        Scripted(
-            names
-                .iter()
-                .map(|(name, ips)| (*name, ips.to_vec()))
-                .collect(),
-        )
-    }
-
     fn guard(starts: &[&str]) -> Guard {
         let urls: Vec<Url> = starts
             .iter()
@@ -287,21 +278,18 @@ mod tests {
         assert!(!asked(1, start, "start.test", mixed, "10.0.0.1"));
     }
 
-    /// A server at this address that redirects all requests, and returns its number of connections.
-    fn redirecting(ip: &str, to: &str) -> (u16, TcpListener) {
-        let listener = TcpListener::bind((ip, 0)).expect("a free port");
+    /// The port of a server that redirects all requests.
+    fn redirecting(to: &str) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
-        let reply = format!(
-            "HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        );
-        let accepting = listener.try_clone().expect("a handle");
+        let head = format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
         thread::spawn(move || {
-            while let Ok((mut peer, _)) = accepting.accept() {
+            while let Ok((mut peer, _)) = listener.accept() {
                 let _ = peer.read(&mut [0; 4096]);
-                let _ = peer.write_all(reply.as_bytes());
+                let _ = peer.write_all(head.as_bytes());
             }
         });
-        (port, listener)
+        port
     }
 
     #[test]
@@ -316,7 +304,7 @@ mod tests {
             ("2130706434", "127.0.0.2"),
             ("[::ffff:127.0.0.2]", "::ffff:127.0.0.2"),
         ] {
-            let (at, _server) = redirecting("127.0.0.1", &format!("http://{host}:{port}/"));
+            let at = redirecting(&format!("http://{host}:{port}/"));
             let start = format!("http://start.test:{at}/");
             let guard = guard(&[&start]);
             let mut config = Config {
@@ -325,12 +313,10 @@ mod tests {
             };
             config.host.addresses = guard.policy();
             config.host.dns.min_ttl = Duration::ZERO;
-            let names = scripted(&[
-                ("start.test", &["127.0.0.1"]),
-                ("inner.test", &["127.0.0.2"]),
-            ]);
-            let mut client =
-                Client::with_resolver(config, guard.resolver(names)).expect("a client");
+            let names = [("start.test", "127.0.0.1"), ("inner.test", "127.0.0.2")];
+            let names = Scripted(names.map(|(name, ip)| (name, vec![ip])).into());
+            let client = Client::with_resolver(config, guard.resolver(names));
+            let mut client = client.expect("a client");
             let mut response = Response::new();
             let error = client.get(&start, &mut response).expect_err("refused");
             match error.kind() {

@@ -461,14 +461,6 @@ mod tests {
             assert_eq!(host.handle_absent(now, Some(sent_at), absent), is_over);
             now = host.held_until(now).expect("a pause");
         }
-        // So is a host that asks for long waits, even if it has answered before.
-        let mut other = politeness().0;
-        other.handle_answer(now);
-        for absence in 1..=MOST_UNANSWERED {
-            let is_over = absence == MOST_UNANSWERED;
-            assert_eq!(other.handle_long_wait(now, Some(now)), is_over);
-            now = other.held_until(now).expect("a pause");
-        }
         // A host that has answered gets as many attempts as a URL.
         host.handle_answer(now);
         let mut absences = 0;

@@ -264,18 +264,22 @@ mod tests {
         (attempts, host, now)
     }
 
+    /// What follows from a failure while nothing else is known.
+    fn decided(
+        now: Instant,
+        failed: Failed,
+        attempts: &mut Attempts,
+        host: &mut Politeness,
+    ) -> Decision {
+        decide(now, failed, attempts, Others::default(), host)
+    }
+
     #[test]
     fn what_the_server_asks_for_is_never_cut() {
         for seconds in [120, 800] {
             let (mut attempts, mut host, now) = first_attempt(patience(SECOND * 900));
             let wait = SECOND * seconds as u32;
-            let decision = decide(
-                now,
-                throttled(429, seconds),
-                &mut attempts,
-                Others::default(),
-                &mut host,
-            );
+            let decision = decided(now, throttled(429, seconds), &mut attempts, &mut host);
             // Other URLs of the host go first.
             let first_pause = host.retry_policy().first_pause;
             assert_eq!(decision, Decision::RetryAt(now + wait + first_pause));
@@ -291,10 +295,12 @@ mod tests {
             let failed = throttled(503, seconds);
             let mut decision = |host: &mut Politeness, now| {
                 attempts.handle_sent(now);
-                decide(now, failed, &mut attempts, Others::default(), host)
+                decided(now, failed, &mut attempts, host)
             };
             let reason = Reason::LongWait(asked_for);
             let mut at = now;
+            // It does not matter whether the host has answered before.
+            host.handle_answer(now);
             for _ in 0..3 {
                 assert_eq!(decision(&mut host, at), Decision::GiveUp(reason));
                 at = host.held_until(at).expect("a short pause");
@@ -320,7 +326,7 @@ mod tests {
                 let value = seconds.map(|seconds| seconds.to_string());
                 let value = value.as_deref().map(str::as_bytes);
                 let failed = Failed::of_status(status, value, None);
-                let decision = decide(now, failed, &mut attempts, Others::default(), &mut host);
+                let decision = decided(now, failed, &mut attempts, &mut host);
                 match decision {
                     Decision::RetryAt(due) => assert!(due > now + AGES / 3, "{status} {seconds:?}"),
                     _ => assert!(seconds > Some(1), "{status} {seconds:?} {decision:?}"),
@@ -339,13 +345,7 @@ mod tests {
         let (mut attempts, mut host, now) = first_attempt(patience(SECOND * 60));
         let later = now + SECOND * 30;
         attempts.handle_sent(later);
-        let decision = decide(
-            later,
-            throttled(429, 40),
-            &mut attempts,
-            Others::default(),
-            &mut host,
-        );
+        let decision = decided(later, throttled(429, 40), &mut attempts, &mut host);
         assert_eq!(decision, Decision::GiveUp(Reason::LongWait(SECOND * 40)));
         assert_eq!(host.held_until(later), Some(later + SECOND * 40));
     }
@@ -357,13 +357,7 @@ mod tests {
         let end = loop {
             // Other URLs are answered.
             host.handle_answer(now);
-            match decide(
-                now,
-                throttled(429, 0),
-                &mut attempts,
-                Others::default(),
-                &mut host,
-            ) {
+            match decided(now, throttled(429, 0), &mut attempts, &mut host) {
                 Decision::RetryAt(due) => now = due,
                 decision => break decision,
             }
@@ -383,8 +377,7 @@ mod tests {
             };
             let (mut attempts, mut host, began) = first_attempt(policy);
             let (mut now, mut made) = (began, 1);
-            let others = Others::default();
-            while let Decision::RetryAt(due) = decide(now, gone, &mut attempts, others, &mut host) {
+            while let Decision::RetryAt(due) = decided(now, gone, &mut attempts, &mut host) {
                 assert!((SECOND * 5 / 2..=SECOND * 5).contains(&(due - now)));
                 // Other URLs do not wait.
                 assert_eq!(host.held_until(now), None);
@@ -410,7 +403,7 @@ mod tests {
             let mut policy = RetryPolicy::default();
             policy.classes.remove(&class);
             let (mut attempts, mut host, now) = first_attempt(policy);
-            let decision = decide(now, failed, &mut attempts, Others::default(), &mut host);
+            let decision = decided(now, failed, &mut attempts, &mut host);
             assert_eq!(decision, Decision::GiveUp(Reason::Failure), "{class:?}");
             let paused = (class == RetryClass::Throttled).then_some(now + SECOND * 7);
             assert_eq!(host.held_until(now), paused);
@@ -433,7 +426,7 @@ mod tests {
                 for attempts in &mut states {
                     attempts.handle_sent(now);
                     made += 1;
-                    match decide(now, hangs, attempts, Others::default(), &mut host) {
+                    match decided(now, hangs, attempts, &mut host) {
                         Decision::RetryAt(_) => {}
                         Decision::GiveUp(_) => break 'rounds None,
                         Decision::GiveUpHost(_) => break 'rounds Some(made),
@@ -459,7 +452,7 @@ mod tests {
         policy.classes.remove(&RetryClass::Connect);
         let (mut attempts, mut host, now) = first_attempt(policy);
         let away = Failed::new(Class::Connect, FailureScope::Host);
-        let decision = decide(now, away, &mut attempts, Others::default(), &mut host);
+        let decision = decided(now, away, &mut attempts, &mut host);
         assert_eq!(decision, Decision::GiveUpHost(Reason::Failure));
     }
 }

@@ -217,7 +217,6 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crawl::policy::RetryClass;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -273,26 +272,5 @@ mod tests {
         attempts.discount();
         assert_eq!(retry_at(&attempts, now, SECOND), Some(now + SECOND));
         assert_eq!((attempts.made(), attempts.throttles()), (9, 1));
-    }
-
-    #[test]
-    fn classes_of_failures_can_be_switched_off() {
-        let now = Instant::now();
-        let policy = RetryPolicy {
-            classes: [RetryClass::Timeout, RetryClass::ServerError].into(),
-            ..RetryPolicy::default()
-        };
-        for (class, expected) in [
-            (Class::Timeout, true),
-            (Class::Status(500), true),
-            (Class::Status(503), false),
-            (Class::Status(429), false),
-            (Class::Connect, false),
-            // No class of failures that may pass: other rules decide.
-            (Class::Status(404), true),
-        ] {
-            let due = Attempts::default().retry_at(now, SECOND, class, &policy);
-            assert_eq!(due.is_some(), expected, "{class}");
-        }
     }
 }

@@ -455,53 +455,6 @@ mod tests {
 
     use super::*;
 
-    fn exchange(took: u64, connection: Connection) -> Exchange {
-        Exchange {
-            took: Duration::from_micros(took),
-            bytes: 100,
-            connection: Some(connection),
-            robots: false,
-        }
-    }
-
-    #[test]
-    fn each_host_has_its_figures() {
-        let mut stats = Stats::default();
-        let (a, b) = (stats.add_host("http://a"), stats.add_host("http://b"));
-        for host in [a, a, b] {
-            stats.handle_sent(host);
-        }
-        assert_eq!(stats.in_flight(), 3);
-        stats.handle_answer(a, 200, &exchange(1000, Connection::Opened));
-        stats.handle_answer(a, 503, &exchange(3000, Connection::Reused));
-        let robots = Exchange {
-            robots: true,
-            bytes: 0,
-            ..exchange(2000, Connection::Reused)
-        };
-        stats.handle_answer(a, 404, &robots);
-        let none = Exchange {
-            connection: None,
-            bytes: 0,
-            ..exchange(9, Connection::Opened)
-        };
-        stats.handle_failure(b, Class::Connect, &none);
-        assert_eq!((stats.in_flight(), stats.bytes()), (0, 200));
-        assert_eq!(stats.connections(), (1, 2));
-        let [a, b] = stats.hosts() else {
-            panic!("two hosts")
-        };
-        assert_eq!((a.statuses[2], a.statuses[5], a.answers), (1, 1, 3));
-        assert_eq!((b.failures, b.answers, b.requests), (1, 0, 1));
-        assert_eq!(a.mean(), Duration::from_millis(2));
-        assert_eq!(stats.mean(), Some(Duration::from_millis(2)));
-        assert_eq!(stats.slowest(), Duration::from_millis(3));
-        assert_eq!(
-            stats.failed().iter().collect::<Vec<_>>(),
-            [(&Class::Status(503), &1), (&Class::Connect, &1)]
-        );
-    }
-
     #[test]
     fn a_rate_holds_a_crawl_if_its_requests_need_most_of_the_time() {
         for (requests, per_second, elapsed, is_held) in [

@@ -76,76 +76,23 @@ fn encodings_of_rfc_9309() {
     }
 }
 
-/// RFC 9309 §2.2.3.
+/// RFC 9309 §2.2.3, where [`googles_published_cases`] have nothing.
 #[test]
 fn special_characters_of_rfc_9309() {
     for (rule, path, fits) in [
-        ("/foo/*/bar", "/foo/x/y/bar/z", true),
-        ("/this/path/exactly$", "/this/path/exactly", true),
-        ("/this/path/exactly$", "/this/path/exactly/", false),
-        ("/this/*/exactly$", "/this/a/exactly/b/exactly", true),
-        (
-            "/path/file-with-a-%2A.html",
-            "/path/file-with-a-*.html",
-            true,
-        ),
-        (
-            "/path/file-with-a-%2A.html",
-            "/path/file-with-a-b.html",
-            false,
-        ),
-        ("/path/foo-%24", "/path/foo-$", true),
-        ("/path/foo-%24", "/path/foo-", false),
+        ("/a-%2A.html", "/a-*.html", true),
+        ("/a-%2A.html", "/a-b.html", false),
+        ("/foo-%24", "/foo-$", true),
+        ("/foo-%24", "/foo-", false),
         ("/a$b", "/a$b/c", true),
         ("/a%24$", "/a$", true),
-        ("/**a", "/xxa", true),
         ("*", "/", true),
         ("*$", "/x", true),
         ("$", "/", false),
         ("foo", "/foo", false),
-        ("*.gif$", "/x.gif.gif", true),
-        ("/x*ab*ab$", "/xab", false),
-        ("/x*ab*ab$", "/xabab", true),
     ] {
         let robots = rules(&[&format!("Disallow: {rule}")]);
         assert_eq!(robots.allows(path), !fits, "{rule} {path}");
-    }
-}
-
-/// RFC 9309 §5.1: a simple example with three groups.
-#[test]
-fn simple_example_of_rfc_9309() {
-    let file = "User-Agent: *
-Disallow: *.gif$
-Disallow: /example/
-Allow: /publications/
-
-User-Agent: foobot
-Disallow:/
-Allow:/example/page.html
-Allow:/example/allowed.gif
-
-User-Agent: barbot
-User-Agent: bazbot
-Disallow: /example/page.html
-
-User-Agent: quxbot
-";
-    for (agent, path, allowed) in [
-        ("anybot", "/a.gif", false),
-        ("anybot", "/a.gif?x", true),
-        ("anybot", "/example/page.html", false),
-        ("anybot", "/publications/a", true),
-        ("FooBot", "/publications/a", false),
-        ("FooBot", "/example/page.html", true),
-        ("foobot", "/example/allowed.gif", true),
-        ("barbot", "/example/page.html", false),
-        ("BAZBOT", "/example/page.html", false),
-        ("barbot", "/a.gif", true),
-        ("quxbot", "/example/a.gif", true),
-    ] {
-        let robots = Robots::parse(file.as_bytes(), agent);
-        assert_eq!(robots.allows(path), allowed, "{agent} {path}");
     }
 }
 
@@ -206,6 +153,8 @@ fn agents_are_named_by_their_token_alone() {
         let robots = parse(&format!("User-agent: {value}\nDisallow: /"));
         assert_eq!(robots.allows("/x"), !named, "{value}");
     }
+    // A group without rules is a group.
+    assert!(parse("User-agent: *\nDisallow: /\nUser-agent: Courser\n").allows("/x"));
 }
 
 #[test]
