@@ -218,123 +218,48 @@ mod tests {
 
     #[test]
     fn wrong_usage_is_named() {
-        for (args, message) in [
-            (
-                &[][..],
-                "nothing to check: give a URL, a file, a folder, - or --urls",
-            ),
-            (
-                &["no/such.md"],
-                "no/such.md: no such file or folder (a URL begins with http:// or https://)",
-            ),
-            (
-                &["http://[::1/"],
-                "http://[::1/: not a valid URL: invalid IPv6 address",
-            ),
-            (
-                &["--urls", "no/such"],
-                "--urls no/such: no/such: no such file or folder (a URL begins with http:// or https://)",
-            ),
-            (&["-", "-"], "-: standard input can be read only once"),
-            (
-                &["-", "--urls", "-"],
-                "--urls -: standard input can be read only once",
-            ),
-        ] {
-            assert_eq!(said(args), message, "{args:?}");
-        }
+        let nothing = "nothing to check: give a URL, a file, a folder, - or --urls";
+        assert_eq!(said(&[]), nothing);
+        let missing = "--urls no/such: no/such: no such file or folder";
+        assert!(said(&["--urls", "no/such"]).starts_with(missing));
+        let twice = "-: standard input can be read only once";
+        assert_eq!(said(&["-", "-"]), twice);
+        assert_eq!(said(&["-", "--urls", "-"]), format!("--urls {twice}"));
         // After a start.
         let after_start = |line: &str| {
             let words: Vec<&str> = ["http://h/"].into_iter().chain(line.split(' ')).collect();
             said(&words)
         };
-        for (line, message) in [
-            (
-                "--accept 2xx",
-                "--accept 2xx: \"2xx\" is neither a status nor a range such as 200..299",
-            ),
-            (
-                "--accept 299..200",
-                "--accept 299..200: \"299..200\" is neither a status nor a range such as 200..299",
-            ),
-            (
-                "--exclude (",
-                "--exclude (: not a regular expression: unclosed group",
-            ),
-            (
-                "--base-url docs",
-                "--base-url docs: not an absolute URL with the scheme http or https",
-            ),
-            (
-                "--redirects follow",
-                "invalid value 'follow' for '--redirects <WHAT>' [possible values: ignore, report, fail]",
-            ),
-            (
-                "--blocked report",
-                "invalid value 'report' for '--blocked <WHAT>' [possible values: ignore, warn, fail]",
-            ),
-            (
-                "--head always",
-                "invalid value 'always' for '--head <auto|never>' [possible values: auto, never]",
-            ),
-            ("--max-age 1d", "--max-age needs --state"),
-            ("--fail-after 3d", "--fail-after needs --state"),
-            (
-                "--fail-after soon",
-                "--fail-after soon: not a time such as 90, 500ms, 12h or 3d",
-            ),
-            (
-                "--report pdf x",
-                "--report pdf: neither text, html nor junit",
-            ),
-            (
-                "--report html",
-                "2 values required for '--report <KIND> <FILE>' but 1 was provided",
-            ),
-            ("--field href", "--field: only with --urls"),
-            (
-                "--json --report text -",
-                "--json and --report would both write to standard output",
-            ),
-            (
-                "--report text - --report junit -",
-                "two reports would mix on standard output",
-            ),
-            (
-                "--report text x --report junit x",
-                "two reports for one file: x",
-            ),
-            ("--rate -1", "--rate -1: not a rate such as 20, 0.5 or 30/m"),
-            ("--timeout 0", "--timeout 0: not a sensible time"),
-            (
-                "--retry-on all",
-                "unexpected argument '--retry-on' found; a similar argument exists: '--retry-delay'",
-            ),
-            ("--nosuch", "unexpected argument '--nosuch' found"),
-        ] {
+        let table = r#"
+--accept 2xx => --accept 2xx: "2xx" is neither a status nor a range such as 200..299
+--exclude ( => --exclude (: not a regular expression: unclosed group
+--base-url docs => --base-url docs: not an absolute URL with the scheme http or https
+--redirects follow => invalid value 'follow' for '--redirects <WHAT>' [possible values: ignore, report, fail]
+--max-age 1d => --max-age needs --state
+--fail-after 3d => --fail-after needs --state
+--fail-after soon => --fail-after soon: not a time such as 90, 500ms, 12h or 3d
+--report pdf x => --report pdf: neither text, html nor junit
+--field href => --field: only with --urls
+--json --report text - => --json and --report would both write to standard output
+--report text - --report junit - => two reports would mix on standard output
+--report text x --report junit x => two reports for one file: x
+--retry-on all => unexpected argument '--retry-on' found; a similar argument exists: '--retry-delay'
+"#;
+        for row in table.trim().lines() {
+            let (line, message) = row.split_once(" => ").expect("a row");
             assert_eq!(after_start(line), message, "{line}");
         }
     }
 
     #[test]
-    fn valid_command_lines_are_read() {
+    fn what_no_other_test_types_is_read() {
         for line in [
-            "http://h/",
-            "-",
-            "--urls - --rate 0 -j64",
-            ". --exclude /drafts/",
             "http://h/ --recursive --depth 3",
-            "http://h/ --accept 200..299,403,500-599 --head never",
             "http://h/ --state x --fail-after 3d --max-age=1d",
-            "http://h/ --json --report html x.html --summary json",
-            "http://h/ --report junit - --summary json:y.json",
             "http://h/ --timeout 500ms --patience 2m",
         ] {
             let words: Vec<&str> = line.split(' ').collect();
             assert_eq!(outcome(&words).map(|_| ()), Ok(()), "{line}");
-        }
-        for args in [&["--help"][..], &["http://h/", "-h"], &["--man"]] {
-            assert_eq!(said(args), "a text", "{args:?}");
         }
     }
 
@@ -347,7 +272,7 @@ mod tests {
         for status in [199, 300, 402, 404, 505] {
             assert!(!accepted.contains(status), "{status}");
         }
-        for list in ["", "200,", "20", "2000", "099", "200..", "+200"] {
+        for list in ["", "200,", "20", "2000", "099", "200..", "299..200", "+200"] {
             assert!(statuses(list).is_err(), "{list}");
         }
     }

@@ -467,102 +467,50 @@ mod tests {
 
     #[test]
     fn wrong_usage_is_named() {
-        for (args, message) in [
-            (&[][..], "no URL to start from"),
-            (&["-name", "x"], "no URL to start from"),
+        assert_eq!(said(&[]), "no URL to start from");
+        let no_colon = said(&["http://h/", "-H", "Authorization secret"]);
+        assert_eq!(no_colon, "-H: a header needs a colon after its name");
+        for (start, message) in [
             (
-                &["h/x"],
-                "h/x: not an absolute URL such as http://127.0.0.1:8080/pub/",
+                "h/x",
+                "not an absolute URL such as http://127.0.0.1:8080/pub/",
             ),
-            (
-                &["./x"],
-                "./x: not an absolute URL such as http://127.0.0.1:8080/pub/",
-            ),
-            (
-                &["http://h/?dir=x"],
-                "http://h/?dir=x: a start with a query needs --links page",
-            ),
-            (
-                &["http://u:p@h/"],
-                "http://***@h/: user names and passwords are not supported",
-            ),
-            (
-                &["http://h/", "-H", "Authorization secret"],
-                "-H: a header needs a colon after its name",
-            ),
+            ("http://h/?dir=x", "a start with a query needs --links page"),
         ] {
-            assert_eq!(said(args), message, "{args:?}");
+            assert_eq!(said(&[start]), format!("{start}: {message}"));
         }
+        let secret = "http://***@h/: user names and passwords are not supported";
+        assert_eq!(said(&["http://u:p@h/"]), secret);
         // After a start.
         let after_start = |line: &str| {
             let words: Vec<&str> = ["http://h/"].into_iter().chain(line.split(' ')).collect();
             said(&words)
         };
-        for (line, message) in [
-            ("-name", "-name needs a value"),
-            (
-                "--cacert",
-                "a value is required for '--cacert <FILE>' but none was supplied",
-            ),
-            (
-                "-x ftp://p:1",
-                "-x: \"ftp://p:1\" is not a proxy: the scheme ftp is not supported",
-            ),
-            ("-k=1", "option -k=1: is unknown"),
-            ("-o", "nothing stands before -o"),
-            ("-nmae x", "option -nmae: is unknown; did you mean -name?"),
-            (
-                "--jsn",
-                "unexpected argument '--jsn' found; a similar argument exists: '--json'",
-            ),
-            (
-                "-name a.iso b.iso",
-                "b.iso: neither a URL nor a word of the expression; unquoted pattern after -name?",
-            ),
-            (
-                "--json=yes",
-                "unexpected value 'yes' for '--json' found; no more were expected",
-            ),
-            ("--name=x", "unexpected argument '--name' found"),
-            (
-                "--unread x --report html ./x",
-                "./x: one file for --unread and --report html",
-            ),
-            (
-                "--state x --unread x",
-                "x: one file for --state and --unread",
-            ),
-            (
-                "--unread x -fprint x",
-                "x: one file for --unread and an action",
-            ),
-            ("--limit-rate 1M", "--limit-rate: only with --download DIR"),
-            ("--max-pages 5", "--max-pages: only with --links page"),
-            (
-                "--download x --download y",
-                "--download y: the folder is x already",
-            ),
-            (
-                "--json -printf %p",
-                "--json: only for what -print prints; the actions of the expression do something else",
-            ),
-            ("-u secret", "-u: no colon between user and password"),
-            ("-type x", "-type x: neither f, nor d, nor f,d"),
-            ("--timeout 0", "--timeout 0: not a sensible time"),
-            (
-                "--max-body 99999999999G",
-                "--max-body 99999999999G: too large",
-            ),
-            ("--overwrite", "--overwrite: only with --download DIR"),
-            (
-                "--report pdf x --report html y",
-                "--report pdf: only html is known",
-            ),
-            (
-                "--rate 1/d",
-                "--rate 1/d: not a rate such as 20, 0.5 or 30/m",
-            ),
-        ] {
+        let table = r#"
+-name => -name needs a value
+-x ftp://p:1 => -x: "ftp://p:1" is not a proxy: the scheme ftp is not supported
+-k=1 => option -k=1: is unknown
+-o => nothing stands before -o
+-nmae x => option -nmae: is unknown; did you mean -name?
+--jsn => unexpected argument '--jsn' found; a similar argument exists: '--json'
+-name a.iso b.iso => b.iso: neither a URL nor a word of the expression; unquoted pattern after -name?
+--unread x --report html ./x => ./x: one file for --unread and --report html
+--state x --unread x => x: one file for --state and --unread
+--unread x -fprint x => x: one file for --unread and an action
+--limit-rate 1M => --limit-rate: only with --download DIR
+--max-pages 5 => --max-pages: only with --links page
+--download x --download y => --download y: the folder is x already
+--json -printf %p => --json: only for what -print prints; the actions of the expression do something else
+-u secret => -u: no colon between user and password
+-type x => -type x: neither f, nor d, nor f,d
+--timeout 0 => --timeout 0: not a sensible time
+--max-body 99999999999G => --max-body 99999999999G: too large
+--overwrite => --overwrite: only with --download DIR
+--report pdf x --report html y => --report pdf: only html is known
+--rate 1/d => --rate 1/d: not a rate such as 20, 0.5 or 30/m
+"#;
+        for row in table.trim().lines() {
+            let (line, message) = row.split_once(" => ").expect("a row");
             assert_eq!(after_start(line), message, "{line}");
         }
         for line in ["-maxdepth -1", "-mindepth x", "-j 0", "--max-body 1T"] {
@@ -586,69 +534,37 @@ mod tests {
 
     #[test]
     fn the_arguments_of_a_job_are_its_expression_and_how_it_crawls() {
-        let read = |words: &[&str]| {
-            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let read = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             read_for_job(Find::new(), &words).map(|_| ())
         };
-        for words in [
-            &["-name", "*.iso"][..],
-            &[
-                "--links", "page", "-j", "2", "-type", "f", "-o", "-name", "x",
-            ],
-            &[],
-        ] {
-            assert_eq!(read(words), Ok(()), "{words:?}");
+        for line in ["-name *.iso", "--links page -j 2 -type f -o -name x", ""] {
+            assert_eq!(read(line), Ok(()), "{line}");
         }
-        for words in [
-            &["http://h/"][..],
-            &["--json"],
-            &["--state", "x"],
-            &["--help"],
-            &["-k"],
-            &["-x", "http://p:1"],
-            &["-H", "A: b"],
-            &["-nmae", "x"],
-        ] {
-            assert!(read(words).is_err(), "{words:?}");
+        let of_a_run = "http://h/,--json,--state x,--help,-k,-x http://p:1,-H A:b,-nmae x";
+        for line in of_a_run.split(',') {
+            assert!(read(line).is_err(), "{line}");
         }
     }
 
     #[test]
     fn options_go_anywhere() {
-        for args in [
-            &["http://h/"][..],
-            &["http://h/a", "http://h/b", "-name", "*.iso", "-type", "f"],
-            &[
-                "-j",
-                "16",
-                "--timeout=1.5",
-                "-j8",
-                "http://h/",
-                "--max-body",
-                "1M",
-                "-print0",
-            ],
-            &["-name", "-x", "--", "http://h/"],
-            &["http://h/?C=N;O=D"],
-            &["https://example.org/"],
-            &["h.example/x"],
-            &["127.0.0.1:80/x", "--rate", "0.25", "--json", "--json"],
-            &["localhost:80", "--rate", "30/m"],
-            &["-name", "*.iso", "localhost:80"],
-            &[
-                "http://h/",
-                "-path",
-                "x",
-                "h.example/pub/",
-                "--report=html",
-                "x",
-            ],
-            &["[::1]:80", "--rate", "0"],
-            &["http://h/", "--json", "-fprint", "/dev/stderr", "-print"],
-            &["http://h/", "--max-pages", "5", "--links", "page"],
-            &["http://h/?dir=x", "--links", "page"],
+        for line in [
+            "http://h/a http://h/b -name *.iso -type f",
+            "-j 16 --timeout=1.5 -j8 http://h/ --max-body 1M -print0",
+            "-name -x -- http://h/",
+            "http://h/?C=N;O=D",
+            "h.example/x",
+            "127.0.0.1:80/x --rate 0.25 --json --json",
+            "-name *.iso localhost:80 --rate 30/m",
+            "http://h/ -path x h.example/pub/ --report=html x",
+            "[::1]:80 --rate 0",
+            "http://h/ --json -fprint /dev/stderr -print",
+            "http://h/ --max-pages 5 --links page",
+            "http://h/?dir=x --links page",
         ] {
-            assert_eq!(outcome(args).map(|_| ()), Ok(()), "{args:?}");
+            let args: Vec<&str> = line.split(' ').collect();
+            assert_eq!(outcome(&args).map(|_| ()), Ok(()), "{line}");
         }
         for args in [
             &["--help", "-perm", "1"][..],
@@ -661,18 +577,8 @@ mod tests {
 
     #[test]
     fn a_kept_search_is_known_by_its_starts_and_its_expression() {
-        let Ok(search) = outcome(&[
-            "-j8",
-            "http://h/",
-            "-name",
-            "x",
-            "-o",
-            "-empty",
-            "--links",
-            "page",
-        ]) else {
-            panic!("a valid command line");
-        };
+        let line = "-j8 http://h/ -name x -o -empty --links page";
+        let search = outcome(&line.split(' ').collect::<Vec<_>>()).expect("valid");
         assert_eq!(search.identity, "http://h/ -name x -o -empty --links page");
     }
 
