@@ -112,19 +112,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_terminal_acts_on_becomes_visible() {
-        for (text, shown) in [
-            ("café 🦀 a\\b", "café 🦀 a\\b"),
-            ("\u{1b}[31m", "\\u{1b}[31m"),
-            ("a\nb\tc\u{7f}", "a\\nb\\tc\\u{7f}"),
-            ("\u{9b}31m", "\\u{9b}31m"),
-            ("exe\u{202e}txt", "exe\\u{202e}txt"),
-        ] {
-            assert_eq!(neutralise(text), shown);
-        }
-    }
-
-    #[test]
     fn json_strings_stay_what_they_were() {
         for text in ["", "a\"b\\c", "\u{1b}\u{7f}\u{9b}\u{202e}\u{2028}é🦀\n"] {
             let mut json = Vec::new();
@@ -165,6 +152,9 @@ mod tests {
         for (text, line, block) in cases {
             let safe = |keep| String::from_utf8(neutralise_bytes(text, keep)).unwrap();
             assert_eq!(safe(Keep::Nothing), *line);
+            if let Ok(text) = str::from_utf8(text) {
+                assert_eq!(neutralise(text), *line);
+            }
             assert_eq!(safe(Keep::LineEnds), *block);
         }
     }

@@ -119,86 +119,27 @@ fn compare(page: &[u8]) {
     );
 }
 
-#[test]
-fn captured_pages_give_the_stream_of_html5gum() {
-    macro_rules! pages {
-        ($($name:literal),*) => {
-            [$(include_bytes!(concat!("../../fixtures/", $name, ".html")).as_slice()),*]
-        };
-    }
-    for body in pages![
-        "apache-fancy",
-        "apache-table",
-        "apache-styled",
-        "nginx-exact",
-        "lighttpd",
-        "fancyindex",
-        "mini_httpd",
-        "python"
-    ] {
-        compare(body);
-        for cut in (0..body.len()).step_by(997) {
-            compare(&body[..cut]);
-        }
-    }
-}
-
+/// Sequences that [`any_page_gives_the_stream_of_html5gum`] seldom has.
 #[test]
 fn odd_pages_give_the_stream_of_html5gum() {
     for body in [
-        "<a href=x>y</a>",
-        "<A HREF=\"x\" >y</A >",
-        "<a href='x&amp;y&order=asc&#x27;'>y</a>",
-        "<br/><img src=x />",
-        "a & b &; &nbsp;c\r\nd\re",
-        "<!-- <a href=no> --><p>",
-        "<!doctype html><?xml version='1.0'?><p>",
         "<script>if (a</b>) '</scripty>' <!-- x --></script ><p>",
-        "<STYLE>a{content:\"</p>\"}</Style><p>",
-        "<title>a</b>&amp;</title>",
-        "<p>a<!-- never ends",
-        "a < b",
-        "<p",
-        "<a href=\"x",
-        "</a href=x>",
-        "</ a>",
-        "</>",
-        "</",
-        "<",
-        "<![CDATA[x]]>",
-        "<!--> <a href=x> -->",
-        "<!---> <a href=x> -->",
-        "<!-- --!> <a href=x> -->",
-        "<!----><p>",
-        "<!--a--b---><p>",
-        "<!--a-",
-        "<!--a--",
-        "<!--a--!",
         "<script><!-- <script> </script> --></script>x",
         "<script><!--></script>x",
         "<script><!-- <script></script></script>x",
         "<script><!--->a<script></script>x",
+        "<STYLE>a{content:\"</p>\"}</Style><p>",
         "<textarea><a href=x></textarea><p>",
-        "&copy 2024",
-        "<a href='?a&copy'>",
-        "&#0;",
-        "<a =x>",
-        "<a href=>x",
-        "<a b=c/d>",
-        "<a b = 'c'd=e>",
-        "<a b=c b=d>",
-        "<a/b/c>",
-        "<a b/>",
-        "<plaintext><p>",
-        "<xmp><p></xmp>",
         "<iframe><p></iframe>",
-        "<a b=\"x\ny\r\nz\">",
-        "<!x>",
-        "<!doctype",
-        "<?x",
-        "<a b='\0'>",
-        "<p>\u{e9}</p>",
-        "</p",
+        "<xmp><p></xmp>",
+        "<plaintext><p>",
+        "<!--> <a href=x> -->",
+        "<!---> <a href=x> -->",
+        "<!--a--b---><p>",
+        "<a b = 'c'd=e>",
+        "<a/b/c>",
+        "&notin;<a b='\0&#00000000000000000065;&#xE9x&nosuchthing;&copyx&copy=&notin;'>",
+        "&#xE9x&#233x&nosuchthing;&copyx&copy=&&amp;&#;",
     ] {
         compare(body.as_bytes());
     }
@@ -237,7 +178,7 @@ fn piece() -> impl Strategy<Value = String> {
             "<pre>", "</pre>", "<hr>", "<br/>", "<br />", "<img src=\"/i.gif\" alt=\"[DIR]\">", "<tr>", "</tr>",
             "<title>", "</title>", "<script>", "<script ", "</script>", "</script ", "<style>", "</style", "<!-- ", "<!--",
             "-->", "--!>", "--", "<!", "<?", "<!DOCTYPE html>", "</", "<", ">", "\"", "'", "=", "/", "&", ";", "&amp;",
-            "&nbsp;", "&#39;", "&#x3c;", "&#x80;", "&lt", "&copy;", "&order=", "&notit;", "&#", "\r\n", "\r", "\n", " ",
+            "&nbsp;", "&#39;", "&#x3c;", "&#x80;", "&#0;", "&#xD800;", "&#x110000;", "&#x;", "&lt", "&copy;", "&order=", "&notit;", "&#", "\r\n", "\r", "\n", " ",
             "\t", "-", "!", "]]>", "<![CDATA[", "../", "x.txt", "é", "<textarea>", "<a name=x href=y>",
             "a=b", "<b", "a",
         ]).prop_map(str::to_owned),
