@@ -73,10 +73,7 @@ const FIRST: &str = "50%.bin";
 
 macro_rules! page {
     ($name:literal) => {
-        include_bytes!(concat!(
-            "../../crawler-cli/src/listing/fixtures/",
-            $name
-        ))
+        include_bytes!(concat!("../../crawler-cli/src/listing/fixtures/", $name))
     };
 }
 
