@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crawler_cli::plain::random::Random;
+use plain::random::Random;
 use crawler_cli::store::{
     Database, DueUrl, FleetStore as _, Judgement, LEASE, Lane, Lanes, NewUrl, NewWorker, Place,
     StoreError, WatchStore as _,

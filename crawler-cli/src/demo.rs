@@ -11,8 +11,8 @@ use console::style;
 use crate::crawl::demo::server::Server;
 use crate::crawl::demo::tree;
 use crate::find::{Event, Find, Kind, Summary};
-use crate::plain::terminal;
-use crate::plain::text::thousands;
+use plain::terminal;
+use plain::text::thousands;
 use crate::report::{Live, Progress, describe, summary_text};
 use crate::stdout;
 

@@ -17,7 +17,6 @@ pub mod get;
 pub mod glossary;
 pub mod jobs;
 pub mod listing;
-pub mod plain;
 mod report;
 mod stdout;
 pub mod store;

@@ -19,7 +19,7 @@ use crate::crawl::reporter::{Callback, Reporter, Reports};
 use crate::crawl::scope::Scope;
 use crate::crawl::settings::Settings;
 use crate::crawl::transfer::Transfer;
-use crate::plain::random::fresh_seed;
+use plain::random::fresh_seed;
 use crate::store::StoreError;
 
 /// A check: its inputs and its settings.

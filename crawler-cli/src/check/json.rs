@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimePrinter;
 
 use super::{Checked, reason};
-use crate::plain::redirect::Redirect;
-use crate::plain::terminal::push_json_string;
+use plain::redirect::Redirect;
+use plain::terminal::push_json_string;
 use crate::verdict::Reference;
 
 /// Appends the line of a URL.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::host::GIVEN_UP;
 use super::{Checked, Standing};
-use crate::plain::redirect::Redirect;
-use crate::plain::text::rough_span;
+use plain::redirect::Redirect;
+use plain::text::rough_span;
 use crate::verdict::{Cause, Verdict};
 
 /// Why a URL is not good, or where its redirects lead; `None` if it is good without redirects.

@@ -143,7 +143,7 @@ pub struct PageLink {
 pub struct Hop(pub(super) Box<UrlCheck>);
 
 impl Hop {
-    /// Where the redirect leads, without a fragment. [`root_of`](crate::plain::origin::root_of) names the host.
+    /// Where the redirect leads, without a fragment. [`root_of`](plain::origin::root_of) names the host.
     pub fn url(&self) -> &Url {
         self.0.url()
     }

@@ -20,7 +20,7 @@ mod signals;
 mod usage;
 mod watch;
 
-use crate::plain::{terminal, values};
+use plain::{terminal, values};
 use crate::stdout;
 use crate::watch::log::mask;
 use usage::{Failure, UsageError, WantsMan, explained, named};

@@ -8,7 +8,7 @@ use url::{Position, Url};
 
 use super::identity::{Identities, Identity};
 use super::transfer::Transfer;
-use crate::plain::origin::root_of;
+use plain::origin::root_of;
 
 /// The hosts of a crawl, each with the work to be done there.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use std::fmt;
 use courser::{Call, Request, TlsIdentity};
 use url::Url;
 
-use crate::plain::host_pattern::HostPattern;
-use crate::plain::origin::root_of;
+use plain::host_pattern::HostPattern;
+use plain::origin::root_of;
 
 /// The identities of all hosts of a crawl.
 #[derive(Clone, Debug, Default)]

@@ -15,7 +15,7 @@ use super::allowance::Allowance;
 use super::policy::{HostPolicy, RetryPolicy};
 use super::robots::Robots;
 use super::stats::{Class, Reason, Waiting};
-use crate::plain::random::Random;
+use plain::random::Random;
 
 /// The limits and the state of one host.
 #[derive(Debug)]

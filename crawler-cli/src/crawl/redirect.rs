@@ -5,7 +5,7 @@ use std::fmt;
 use courser::proto::resolve;
 use url::{Position, Url};
 
-use crate::plain::redirect::Redirect;
+use plain::redirect::Redirect;
 
 /// The redirects that were followed from a URL.
 ///

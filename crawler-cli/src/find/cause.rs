@@ -14,7 +14,7 @@ use crate::crawl::redirect::NotFollowed;
 use crate::crawl::retry::Reason;
 use crate::crawl::stats::Class;
 use crate::listing::{LeftOut, Shape, WebPage};
-use crate::plain::text;
+use plain::text;
 
 /// Why a URL could not be read.
 #[derive(Debug)]

@@ -60,7 +60,7 @@ use crate::crawl::reporter::{Callback, Reporter, Reports};
 use crate::crawl::scope::Scope;
 use crate::crawl::settings::Settings;
 use crate::listing;
-use crate::plain::random::fresh_seed;
+use plain::random::fresh_seed;
 pub use cause::{Cause, Failure};
 use download::{Base, Root, Store};
 pub use event::Event;

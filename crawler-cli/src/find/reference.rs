@@ -21,7 +21,7 @@ use crate::crawl::retry::{Decision, Failed, Others, decide};
 use crate::crawl::retry_queue::Attempts;
 use crate::crawl::stats::Class;
 use crate::crawl::transfer::Transfer;
-use crate::plain::origin::root_of;
+use plain::origin::root_of;
 
 /// Finds out the times of all references of `-newer`.
 ///

@@ -24,7 +24,7 @@ use crate::crawl::feeder::{Feeder, Parts};
 use crate::crawl::hosts::HostId;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::transfer::Transfer;
-use crate::plain::origin::root_of;
+use plain::origin::root_of;
 
 /// Runs the search. `store`: where downloads go.
 pub(super) fn search<'r>(find: &'r Find, store: Option<Store>, run: Run<'r>) -> Run<'r> {

@@ -11,7 +11,7 @@ use courser::{Observer, ObserverEvent, Response, RetryCause, TlsVersion};
 use super::mask::masked;
 use super::options::Global;
 use super::output::tell;
-use crate::plain::terminal::{Keep, neutralise_bytes};
+use plain::terminal::{Keep, neutralise_bytes};
 
 /// What was said about the transfer that runs.
 pub(super) type Log = Arc<Mutex<Said>>;

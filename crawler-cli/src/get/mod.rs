@@ -47,7 +47,7 @@ use request::{Template, typed_or_file};
 use write_out::Facts;
 
 use crate::curl_rules::{proxies, trust_only, with_authorities};
-use crate::plain::terminal::{Keep, neutralise_bytes};
+use plain::terminal::{Keep, neutralise_bytes};
 
 /// Transfers the URLs and returns curl's exit code for the last transfer.
 pub(crate) fn run(args: Args) -> ExitCode {

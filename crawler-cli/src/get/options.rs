@@ -9,7 +9,7 @@ use courser::{Family, Override};
 use super::values::{
     Time, cookie, duration, fixed_addresses, interval, path, range, redirects, user,
 };
-use crate::plain::values::{bytes_as_curl, number};
+use plain::values::{bytes_as_curl, number};
 
 /// Transfer URLs, with the main options and the exit statuses of curl
 ///

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
 use super::exit::{Exit, Failure};
-use crate::plain::terminal::{Keep, neutralise_bytes, say};
+use plain::terminal::{Keep, neutralise_bytes, say};
 use crate::stdout;
 
 pub(super) struct Output {
@@ -94,7 +94,7 @@ pub(super) fn write_stdout(bytes: &[u8]) -> Result<(), Failure> {
 
 /// Writes one line to stderr, which a terminal does not act on.
 pub(super) fn tell(line: &str) {
-    say(crate::plain::terminal::neutralise(line));
+    say(plain::terminal::neutralise(line));
 }
 
 fn too_large(limit: u64) -> Failure {

@@ -29,7 +29,7 @@ pub(super) fn range(value: &str) -> Result<String, Infallible> {
 pub(super) fn redirects(value: &str) -> Result<u32, String> {
     match value {
         "-1" => Ok(u32::MAX),
-        value => crate::plain::values::number(value),
+        value => plain::values::number(value),
     }
 }
 
@@ -63,7 +63,7 @@ pub(super) fn interval(value: &str) -> Result<Duration, String> {
         Some(b'd') => 24 * 60 * 60,
         _ => return Err("unsupported unit, use s, m, h or d".to_owned()),
     };
-    match crate::plain::values::number::<u32>(number)? {
+    match plain::values::number::<u32>(number)? {
         0 => Err("at least 1 is needed".to_owned()),
         count => Ok(Duration::from_secs(seconds) / count),
     }

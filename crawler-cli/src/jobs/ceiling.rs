@@ -16,8 +16,8 @@ use url::Url;
 
 use super::cancel::Cancel;
 use super::sync::{Mutex, lock, thread};
-use crate::plain::host_pattern::HostPattern;
-use crate::plain::origin::root_of;
+use plain::host_pattern::HostPattern;
+use plain::origin::root_of;
 
 /// What a [`Ceiling`] allows. Default: everything.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -65,7 +65,7 @@ pub struct Ceiling(Arc<Mutex<State>>);
 /// ceilings.add("*.sec.gov".parse()?, sec);
 /// assert!(ceilings.of(&url::Url::parse("https://www.sec.gov/").unwrap()).is_some());
 /// assert!(ceilings.of(&url::Url::parse("https://example.org/").unwrap()).is_none());
-/// # Ok::<(), crawler_cli::plain::host_pattern::BadPattern>(())
+/// # Ok::<(), plain::host_pattern::BadPattern>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Ceilings {

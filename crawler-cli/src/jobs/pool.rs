@@ -13,7 +13,7 @@ use super::letter::{DeadLetter, DeadLetterQueue, DeadLetters, DeadReason, shorte
 use super::settings::PoolSettings;
 use super::task::JobError;
 use crate::jobs::Cancel;
-use crate::plain::random::{Random, fresh_seed};
+use plain::random::{Random, fresh_seed};
 
 /// Runs jobs of one type on a number of threads.
 ///

@@ -16,7 +16,7 @@ use super::children::as_reference;
 use super::is_sort_query;
 use crate::listing::markup::html::{self, Raw, Sink};
 use crate::listing::path;
-use crate::plain::terminal::neutralise;
+use plain::terminal::neutralise;
 
 /// What a page is that lists no directory.
 #[derive(Clone, Debug, Eq, PartialEq)]

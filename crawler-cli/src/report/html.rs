@@ -12,8 +12,8 @@ use super::statistics::summary_text;
 use super::{check_writable, describe};
 use crate::crawl::stats::HostStats;
 use crate::find::{Ending, Found, Summary, Unread};
-use crate::plain::terminal;
-use crate::plain::text::{size, span, thousands};
+use plain::terminal;
+use plain::text::{size, span, thousands};
 
 /// What the page shows beside the numbers of the [`Summary`].
 #[derive(Debug)]

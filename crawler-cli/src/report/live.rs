@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::statistics::{downloads_progress, what_is_read};
 use crate::crawl::stats::{HostStats, Stats};
 use crate::find::Summary;
-use crate::plain::text::{count, thousands};
+use plain::text::{count, thousands};
 
 /// Whether progress is shown.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

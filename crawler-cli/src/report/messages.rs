@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::live::{Live, Progress, Viewed};
 use super::waits::Waits;
-use crate::plain::terminal;
+use plain::terminal;
 
 /// The messages that are not written yet, and the line.
 #[derive(Debug)]

@@ -25,7 +25,7 @@ mod waits;
 use crate::crawl::reporter::{Reporter, Results};
 use crate::find::state::State;
 use crate::find::{Cause, Event, Find, StateError, Summary, Unread};
-use crate::plain::terminal;
+use plain::terminal;
 use crate::stdout;
 pub(crate) use format::Format;
 use html::Page;

@@ -3,7 +3,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::plain::terminal;
+use plain::terminal;
 
 /// The whole page. `about` stands below the title.
 pub(super) fn document(title: &str, about: &str, body: &Markup) -> String {

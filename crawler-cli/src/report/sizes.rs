@@ -8,8 +8,8 @@ use maud::{Markup, html};
 use super::page::{line, link};
 use crate::find::{Found, Kind};
 use crate::listing::range::SizeRange;
-use crate::plain::terminal;
-use crate::plain::text::{count, size};
+use plain::terminal;
+use plain::text::{count, size};
 
 /// Numbers and bytes of files: by file at first, by directory when there are too many files.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use super::unread::UnreadList;
 use crate::crawl::stats::{Class, HostStats, Stats};
 use crate::find::DownloadCounts;
 use crate::find::{Ending, Follow, Summary};
-use crate::plain::text::{self, count, thousands};
+use plain::text::{self, count, thousands};
 
 /// The summary in one line.
 pub(crate) fn summary_text(summary: &Summary) -> String {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Zoned};
 
 use crate::crawl::stats::{Reason, Stats, Waiting};
-use crate::plain::text::{count, thousands};
+use plain::text::{count, thousands};
 
 /// Which long waits were told.
 #[derive(Debug, Default)]

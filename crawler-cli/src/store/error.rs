@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::plain::file_lock::FileError;
+use plain::file_lock::FileError;
 
 /// Why a store cannot be opened, read or written.
 #[derive(Debug)]

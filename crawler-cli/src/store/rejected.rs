@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::plain::files::{beside, replace};
+use plain::files::{beside, replace};
 
 /// What the name of the file of the filter ends with.
 pub(crate) const REJECTED: &str = "-rejected";

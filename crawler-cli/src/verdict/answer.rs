@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Verdict;
-use crate::plain::redirect::Redirect;
+use plain::redirect::Redirect;
 
 /// What was answered when a URL was asked, and the verdict.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -15,7 +15,7 @@ use tracing_subscriber::layer::{Context, Filter, SubscriberExt as _};
 use tracing_subscriber::{Layer as _, Registry};
 
 use super::config::{LogConfig, LogFormat, LogLevel};
-use crate::plain::terminal;
+use plain::terminal;
 
 /// Logs on standard error from now on. Does nothing if the program logs already.
 pub fn start(config: LogConfig) {

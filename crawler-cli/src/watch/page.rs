@@ -21,7 +21,7 @@ use super::hands::words::{self, distance, safe, stamp};
 use super::hands::{Live, Reader, root_of};
 use super::hour::{MINUTES, Minute};
 use super::sets::LastReading;
-use crate::plain::text::{count, rough_span, thousands};
+use plain::text::{count, rough_span, thousands};
 use crate::store::{
     Cursor, Event, Notice, NoticeId, Scope, StoreError, WatchStore as _, WatchedUrl,
 };

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::service::{PATIENCE, Service as Running, folder};
 use crate::common::{ClosedPort, crawler, stderr};
-use crawler_cli::plain::random::Random;
+use plain::random::Random;
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
     Amendment, Buried, Change, Engine, HostHold, Judgement, Lane, NewDeadLetter, StoreHandle as _,

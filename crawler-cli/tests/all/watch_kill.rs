@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crawler_cli::plain::random::Random;
+use plain::random::Random;
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{DeadLetter, DeadLetterFilter, DeadLetterId, JobStore as _, Subject};
 use serde_json::Value;

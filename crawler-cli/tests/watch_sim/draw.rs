@@ -1,6 +1,6 @@
 //! Random decisions of simulations, from a seed.
 
-use crawler_cli::plain::random::Random;
+use plain::random::Random;
 
 /// Draws random decisions. Times are in seconds.
 pub(crate) struct Draw(pub(crate) Random);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crawler_cli::plain::random::Random;
+use plain::random::Random;
 
 use crate::draw::{DAY, Draw, HOUR, MINUTE};
 

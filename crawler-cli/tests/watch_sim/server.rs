@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use courser::net::sim::{Peer, ScriptedAnswer, SimServer};
 use courser::{Answer, DnsError};
-use crawler_cli::plain::random::Random;
+use plain::random::Random;
 
 use crate::draw::Draw;
 use crate::plan::{Head, Plan, Reaction};

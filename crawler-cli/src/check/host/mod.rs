@@ -37,8 +37,8 @@ use crate::crawl::retry_queue::RetryQueue;
 use crate::crawl::robots::Robots;
 use crate::crawl::stats::{Reason, Stats, Waiting};
 use crate::crawl::work::{Body, HostWork, RequestId, Submission};
-use crate::plain::origin::{is_loopback, same_host};
-use crate::plain::random::seed_of_host;
+use plain::origin::{is_loopback, same_host};
+use plain::random::seed_of_host;
 use crate::verdict::{Ask, Cause, HeadFacts, HeadFault, Verdict};
 
 pub use shared::{HeadUse, Observe, Policy, Purpose, Shared};

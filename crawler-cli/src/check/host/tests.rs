@@ -18,7 +18,7 @@ use crate::check::task::{Outcome, UrlId};
 use crate::crawl::hosts::HostId;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::transfer::Transfer;
-use crate::plain::origin::root_of;
+use plain::origin::root_of;
 
 /// What a server does with a request.
 enum Reaction {

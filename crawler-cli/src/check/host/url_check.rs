@@ -23,7 +23,7 @@ use crate::crawl::redirect::{Chain, NotFollowed};
 use crate::crawl::retry::{Decision, Failed, Others, Reason, decide};
 use crate::crawl::retry_queue::Attempts;
 use crate::crawl::stats;
-use crate::plain::origin::same_host;
+use plain::origin::same_host;
 use crate::verdict::{
     Answer, Ask, Attempt, Cause, Class, Evidence, HeadFacts, HeadVerdict, ResponseFacts, Step,
     Verdict,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::plain::random::Random;
+use plain::random::Random;
 use crate::store::{Change, HostFacts, Past, Queued};
 use crate::verdict::Answer;
 use crate::verdict::Verdict;

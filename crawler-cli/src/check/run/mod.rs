@@ -25,7 +25,7 @@ use crate::crawl::reporter::Reporter;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::stats::{Standing, Stats};
 use crate::crawl::transfer::Transfer;
-use crate::plain::origin::root_of;
+use plain::origin::root_of;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Completed, EntryId, HostId, Queued, StoreError};
 use crate::verdict::guard::{self, Guard};

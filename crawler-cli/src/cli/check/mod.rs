@@ -11,7 +11,7 @@ use crate::check::{Ending, Outcome, Summary};
 use crate::cli::USAGE;
 use crate::cli::signals::{INTERRUPTED, interrupt_flag};
 use crate::cli::usage::Failure;
-use crate::plain::terminal;
+use plain::terminal;
 use crate::report::check::CheckReport;
 
 mod args;

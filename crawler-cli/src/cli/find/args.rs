@@ -17,7 +17,7 @@ use crate::cli::usage::{Failure, UsageError, usage};
 use crate::cli::{self, is_letter_with_number, unknown, values_after};
 use crate::find::expr::{Expression, Parser};
 use crate::find::{Find, Follow};
-use crate::plain::text::nearest;
+use plain::text::nearest;
 use crate::report::{self, Format, Progress, SummaryFormat};
 
 /// A search as the command line describes it.

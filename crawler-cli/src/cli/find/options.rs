@@ -9,7 +9,7 @@ use crate::cli::crawl_options::{CrawlOptions, PROGRESS, classes};
 use crate::cli::values::number;
 use crate::crawl::policy::RetryClass;
 use crate::find::Follow;
-use crate::plain::values::bytes_as_curl;
+use plain::values::bytes_as_curl;
 use crate::report::{Progress, SummaryFormat};
 
 /// Find files and directories in web directory listings, as find(1) does in file systems

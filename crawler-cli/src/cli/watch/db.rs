@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::{Failure, usage};
-use crate::plain::text;
+use plain::text;
 use crate::store::{Place, Problem, check as check_store, copy as copy_store, sqlite};
 use crate::watch::hands::safe;
 use crate::watch::log::mask;

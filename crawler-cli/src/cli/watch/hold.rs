@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::Failure;
-use crate::plain::text;
+use plain::text;
 use crate::watch::control::{Command, ControlError, HoldDeed, Reply};
 use crate::watch::hands::{Shape, shown_url};
 

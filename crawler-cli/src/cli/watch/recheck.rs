@@ -5,7 +5,7 @@ use serde_json::json;
 use super::target::{Chosen, Which, chosen_by_name};
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::Failure;
-use crate::plain::text;
+use plain::text;
 use crate::watch::control::Command;
 
 /// Have URLs asked as soon as possible

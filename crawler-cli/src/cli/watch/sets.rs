@@ -6,8 +6,8 @@ use super::list::{Given, each};
 use super::target::{Chosen, Which, chosen};
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::Failure;
-use crate::plain::text;
-use crate::plain::values;
+use plain::text;
+use plain::values;
 use crate::watch::control::{Command, Hand, Reply};
 use crate::watch::hands::{safe, shortened_url};
 

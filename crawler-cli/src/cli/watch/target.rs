@@ -3,7 +3,7 @@
 use super::list::each;
 use super::verb::{ConfigFile, state};
 use crate::cli::usage::{Failure, usage};
-use crate::plain::terminal::{neutralise, say};
+use plain::terminal::{neutralise, say};
 use crate::verdict::life::State;
 use crate::watch::control::{Command, Target};
 

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 
 use crate::find::found::{Found, Kind};
 use crate::listing::range::TimeRange;
-use crate::plain::terminal::{self, Keep};
+use plain::terminal::{self, Keep};
 
 /// A parsed format of `-printf`.
 #[derive(Clone, Debug)]

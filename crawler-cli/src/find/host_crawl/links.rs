@@ -19,7 +19,7 @@ use crate::find::visitor::{LinkVerdict, Turn};
 use crate::listing::path;
 use crate::listing::range::SizeRange;
 use crate::listing::{self, Links, PageError, Reference, Shape};
-use crate::plain::origin::same_host;
+use plain::origin::same_host;
 
 /// The target of a link on this host.
 struct LinkTarget {

@@ -24,7 +24,7 @@ use crate::crawl::retry::Failed;
 use crate::crawl::retry_queue::RetryQueue;
 use crate::listing;
 use crate::listing::path;
-use crate::plain::random::seed_of_host;
+use plain::random::seed_of_host;
 
 mod directories;
 mod entries;

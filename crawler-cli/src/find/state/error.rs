@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::plain::file_lock::FileError;
+use plain::file_lock::FileError;
 
 /// Why a search cannot be saved to a file, or continued from there.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::changes::FAILED;
 use super::error::{Kind, StateError};
 use super::{State, rows};
-use crate::plain::file_lock::FileLock;
+use plain::file_lock::FileLock;
 
 /// Opens or makes the file.
 pub(super) fn open(path: &Path, identity: &str) -> Result<State, StateError> {

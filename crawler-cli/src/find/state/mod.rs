@@ -15,7 +15,7 @@ use url::Url;
 use super::host_crawl::{HostCrawl, KeptCrawl, ListingProgress, Snapshot};
 use super::summary::Tally;
 use crate::crawl::reporter::Results;
-use crate::plain::file_lock::FileLock;
+use plain::file_lock::FileLock;
 
 mod changes;
 mod error;

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde_json::{Map, Value, json};
 
 use crate::check::{Ending, HostTally, Outcome, Summary};
-use crate::plain::text::{count, size, span, thousands};
+use plain::text::{count, size, span, thousands};
 use crate::report::statistics::{cpu_text, held_text, with_costs};
 use crate::verdict::{Cause, Class};
 

@@ -7,8 +7,8 @@ use maud::{Markup, html};
 use super::figures;
 use super::findings::{Findings, Part, Place, Places, source_name};
 use crate::check::{Ending, HostTally, Outcome, Summary};
-use crate::plain::terminal;
-use crate::plain::text::{count, size, span, thousands};
+use plain::terminal;
+use plain::text::{count, size, span, thousands};
 use crate::report::page::{self, line, link, section};
 use crate::verdict::Class;
 

@@ -11,7 +11,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 use super::findings::{Judged, Part, source_name};
 use super::sink::Sink;
 use crate::check::{Standing, Summary};
-use crate::plain::terminal;
+use plain::terminal;
 use crate::verdict::Reference;
 
 /// Test cases that wait for their header.

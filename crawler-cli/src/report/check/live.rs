@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::figures;
 use crate::check::Summary;
 use crate::crawl::stats::Stats;
-use crate::plain::text::thousands;
+use plain::text::thousands;
 use crate::report::live::Viewed;
 use crate::verdict::Class;
 

@@ -28,7 +28,7 @@ use crate::check::json;
 use crate::check::sources::Problem;
 use crate::check::{Checked, Checker, Event, Redirects, Summary};
 use crate::crawl::reporter::{Reporter, Results};
-use crate::plain::terminal;
+use plain::terminal;
 use crate::store::{StoreError, StoreErrorKind};
 use findings::{Findings, Judged};
 use junit::Junit;

@@ -12,7 +12,7 @@ use super::*;
 use crate::check::reason::reason;
 use crate::check::sources::{Problem, ProblemKind};
 use crate::check::{Ending, Standing};
-use crate::plain::redirect::Redirect;
+use plain::redirect::Redirect;
 use crate::verdict::Answer;
 use crate::verdict::{Cause, Class, Reference, Verdict};
 

@@ -8,8 +8,8 @@ use console::Style;
 use super::figures;
 use super::findings::{Findings, Part, Place, Places, source_name};
 use crate::check::Summary;
-use crate::plain::terminal;
-use crate::plain::text::{count, thousands};
+use plain::terminal;
+use plain::text::{count, thousands};
 
 /// The colours of a report; plain if it does not go to a terminal.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ use crate::jobs::crew::{Now, Source};
 use crate::jobs::decide::{Next, Outcome, Rules};
 use crate::jobs::letter::shortened;
 use crate::jobs::sync::thread;
-use crate::plain::random::{Random, fresh_seed};
+use plain::random::{Random, fresh_seed};
 use crate::store::{JobCounts, JobId, Settled, Settlement, Started, StartedJob};
 
 /// The jobs of a queue that are in memory.

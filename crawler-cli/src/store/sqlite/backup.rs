@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::open;
-use crate::plain::file_lock::FileLock;
-use crate::plain::files::{beside, resolved, sync_folder};
+use plain::file_lock::FileLock;
+use plain::files::{beside, resolved, sync_folder};
 use crate::store::rejected::REJECTED;
 use crate::store::tables::failure::Failure;
 use crate::store::{SKIPPED, StoreError, StoreErrorKind};

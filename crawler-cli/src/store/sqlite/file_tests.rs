@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::tests::{link_to, links};
 use super::{Sqlite, backup, restore};
-use crate::plain::random::Random;
+use plain::random::Random;
 use crate::store::{
     Buried, Change, Completed, Engine as _, EntryId, HostId, JobStore as _, Judgement, Lane, Lanes,
     NewDeadLetter, NewJob, NewUrl, Origin, Store as _, StoreErrorKind, WatchStore as _,
@@ -156,7 +156,7 @@ fn a_backup_replaces_a_store_with_its_log_and_none_that_is_in_use() {
     let error = backup(&place.store, &other).expect_err("in use");
     assert!(matches!(error.kind(), StoreErrorKind::InUse(_)), "{error}");
     // As if the process that used it was killed: its log is still there.
-    let log = crate::plain::files::beside(&other, "-wal");
+    let log = plain::files::beside(&other, "-wal");
     let left = fs::read(&log).expect("a log");
     assert!(!left.is_empty());
     drop(used);
@@ -176,7 +176,7 @@ fn a_backup_never_replaces_the_store_or_its_files() {
     fs::hard_link(&place.store, &hard).expect("linked");
     let soft = place.file("soft.db");
     std::os::unix::fs::symlink(&place.store, &soft).expect("linked");
-    let [log, lock] = ["-wal", "-lock"].map(|end| crate::plain::files::beside(&place.store, end));
+    let [log, lock] = ["-wal", "-lock"].map(|end| plain::files::beside(&place.store, end));
     for own in [&place.store, &hard, &soft, &log, &lock] {
         let error = backup(&place.store, own).expect_err("its own file");
         assert!(matches!(error.kind(), StoreErrorKind::OwnFile), "{error}");

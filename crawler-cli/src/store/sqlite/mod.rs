@@ -20,7 +20,7 @@ use super::sql::Connection;
 use super::tables::failure::Failure;
 use super::tables::{Database, Memory};
 pub use super::tables::{Database as Sqlite, RejectedFigures};
-use crate::plain::file_lock::FileLock;
+use plain::file_lock::FileLock;
 pub use backup::{Restored, backup, restore};
 
 /// Opens a store in a file to read its tables, also while another process writes.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::plain::file_lock::FileError;
+use plain::file_lock::FileError;
 use crate::store::StoreErrorKind;
 use crate::store::tables::failure::Failure;
 

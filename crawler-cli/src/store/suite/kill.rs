@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use super::*;
-use crate::plain::random::Random;
+use plain::random::Random;
 
 /// Engines whose stores another process can open.
 pub(crate) trait Durable: Engine {

@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::*;
-use crate::plain::redirect::Redirect;
+use plain::redirect::Redirect;
 use crate::verdict::Answer;
 use crate::verdict::life::{Record as Life, State};
 use crate::verdict::{Cause, Class, Reference, Verdict};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::*;
-use crate::plain::random::Random;
+use plain::random::Random;
 use crate::verdict::life::{Context, Profile, Rules};
 
 /// A watched store whose time goes on as the test says.

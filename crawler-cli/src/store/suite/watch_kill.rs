@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::kill::{Told, What, say};
 use super::watch::Watch;
 use super::*;
-use crate::plain::random::Random;
+use plain::random::Random;
 
 /// How many URLs the source of the set has.
 const URLS: u32 = 150;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::failure::Failure;
-use crate::plain::redirect::Redirect;
+use plain::redirect::Redirect;
 use crate::store::sql::{self, Row};
 use crate::store::{Demand, Episode};
 use crate::verdict::Answer;

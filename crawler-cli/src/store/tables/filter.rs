@@ -51,7 +51,7 @@ impl Filter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plain::random::Random;
+    use plain::random::Random;
 
     #[test]
     fn what_was_inserted_is_never_denied_and_most_else_is() {

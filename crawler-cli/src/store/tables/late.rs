@@ -280,8 +280,8 @@ impl TryFrom<Facts> for HostFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plain::random::Random;
-    use crate::plain::redirect::Redirect;
+    use plain::random::Random;
+    use plain::redirect::Redirect;
     use crate::store::Episode;
     use crate::verdict::life::{Context, Profile};
     use crate::verdict::{Cause, Verdict};

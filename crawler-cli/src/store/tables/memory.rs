@@ -235,7 +235,7 @@ impl Hosts {
         let has_user = !url.username().is_empty() || url.password().is_some();
         let plain;
         let root = if has_user {
-            plain = crate::plain::origin::root_of(url);
+            plain = plain::origin::root_of(url);
             &plain[..Position::BeforePath]
         } else {
             &url[..Position::BeforePath]

@@ -28,7 +28,7 @@ use super::{
     Added, Completed, Counts, Cursor, EntryId, Event, Host, HostFacts, HostId, Link, LinkId,
     Queued, Record, Run, Selection, Store, StoreError, UrlHistory, UrlId,
 };
-use crate::plain::file_lock::FileLock;
+use plain::file_lock::FileLock;
 use failure::Failure;
 use group::Group;
 pub(super) use memory::Memory;

@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::codec;
 use super::failure::Failure;
 use super::watch::{Watched, is_gone};
-use crate::plain::files::beside;
+use plain::files::beside;
 use crate::store::Cursor;
 use crate::store::rejected::REJECTED;
 use crate::store::rejected::{Covered, Rejected, key_of};
@@ -222,7 +222,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::plain::random::Random;
+    use plain::random::Random;
     use crate::store::sqlite::Sqlite;
     use crate::store::{Change, DueUrl, Judgement, Lane, Lanes, NewUrl, Origin, WatchStore as _};
     use crate::verdict::Answer;

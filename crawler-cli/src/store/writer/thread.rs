@@ -13,7 +13,7 @@ use super::committer::{Committer, Finished};
 use super::inline::tell;
 use super::op::closed;
 use super::{Engine, Op, Spool, StoreHandle, WriterFigures, WriterState};
-use crate::plain::random::{Random, fresh_seed};
+use plain::random::{Random, fresh_seed};
 use crate::store::{Late, StoreError};
 
 /// How a writer groups operations.

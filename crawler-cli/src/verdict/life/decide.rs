@@ -10,7 +10,7 @@ use super::rules::Rules;
 use super::schedule::{SHARE_OF_INTERVALS, SHARE_OF_STEPS, around, within};
 use super::states::{Flag, PruneWait, State, Transition, Why};
 use super::time::{after, between, to_millis};
-use crate::plain::random::Random;
+use plain::random::Random;
 use crate::verdict::guard::Guard;
 use crate::verdict::{Cause, Class, Verdict};
 

@@ -18,7 +18,7 @@
 //! ```
 //! use crawler_cli::verdict::life::{Context, Profile, Record, State};
 //! use crawler_cli::check::{Cause, Verdict};
-//! use crawler_cli::plain::random::Random;
+//! use plain::random::Random;
 //! use jiff::{SignedDuration, Timestamp};
 //!
 //! let rules = Profile::Default.rules();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::time::after;
-use crate::plain::random::Random;
+use plain::random::Random;
 
 /// Times between checks that follow each other; the last one repeats.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
-use crate::plain::random::Random;
+use plain::random::Random;
 use crate::verdict::guard::Guard;
 use crate::verdict::{Cause, Class, Verdict};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Config;
 use super::entries::{JobConfig, Source};
 use super::reader::Reader;
-use crate::plain::text::nearest;
+use plain::text::nearest;
 
 /// A worker on a busy machine gives a sign of life at least this often.
 const LEAST_LEASE: Duration = Duration::from_secs(10);

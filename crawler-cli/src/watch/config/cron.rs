@@ -10,7 +10,7 @@ use super::entries::ScheduleConfig;
 use super::kinds::{Scalar, quoted};
 use super::reader::{Kind, Reader};
 use crate::jobs::schedule::expression;
-use crate::plain::text::nearest;
+use plain::text::nearest;
 
 /// A cron expression.
 pub(super) struct Cron;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::plain::terminal;
+use plain::terminal;
 use crate::watch::config::toml_text::Position;
 
 /// What is wrong in a configuration.

@@ -10,7 +10,7 @@ use super::reader::Reader;
 use super::tables::{Row, TABLES, written};
 use super::text_file;
 use super::{Config, JobConfig};
-use crate::plain::terminal;
+use plain::terminal;
 use crate::store;
 use crate::verdict::life::Profile;
 use crate::watch::config::toml_text::Position;

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigError;
 use super::toml_text::{self, Position};
-use crate::plain::text::nearest;
+use plain::text::nearest;
 
 /// One key of a table whose values are collected in `T`.
 pub(super) struct Key<T: 'static> {

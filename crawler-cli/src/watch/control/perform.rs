@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 use jiff::Timestamp;
 
 use super::message::{Command, HoldDeed, Refusal, RefusalKind, Reply, ScheduleDeed, Target};
-use crate::plain::text::nearest;
-use crate::plain::values;
+use plain::text::nearest;
+use plain::values;
 use crate::store::{
     Accepted, DeadLetterId, Engine, Guarded, HoldEnd, HostHold, HostId, NewUrl, Notice, Origin,
     Pause, ScheduleChange, Scope, StoreError, UrlId, Which,

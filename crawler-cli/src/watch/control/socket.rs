@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net;
 
-use crate::plain::files::beside;
+use plain::files::beside;
 
 /// The socket of the store in this file: `FILE-socket`.
 pub fn socket_of(store: &Path) -> PathBuf {

@@ -20,7 +20,7 @@ use crate::crawl::hosts::HostId as WorkId;
 use crate::crawl::scheduler::Scheduler;
 use crate::crawl::stats::{Stats, Waiting};
 use crate::crawl::work::HostWork as _;
-use crate::plain::origin::root_of;
+use plain::origin::root_of;
 use crate::store::{DueId, DueUrl, HostId, Lane, UrlId};
 use crate::verdict::HeadFault;
 use crate::verdict::guard::LocalSign;

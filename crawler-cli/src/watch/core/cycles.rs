@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::plain::random::Random;
+use plain::random::Random;
 use crate::store::{CycleCounts, CycleId, HostId};
 use crate::verdict::Class;
 use crate::verdict::life::time::{after, between};

@@ -11,7 +11,7 @@ use super::{Reason, Watcher};
 use crate::check::task::{Outcome, UrlId as TaskId};
 use crate::crawl::clock::Clock;
 use crate::crawl::fleet::TakeOf;
-use crate::plain::random::seed_of_host;
+use plain::random::seed_of_host;
 use crate::store::{DueUrl, Guarded, HostId, Lanes, Nature, Ready, StoreError, StoreHandle};
 use crate::verdict::life::State;
 use crate::verdict::life::time::after;

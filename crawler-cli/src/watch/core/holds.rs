@@ -405,7 +405,7 @@ impl PieceOf<'_> {
 
 /// Some of the rows, by chance.
 fn some_of(mut all: Vec<DueUrl>, count: usize, random: u64) -> Vec<DueUrl> {
-    let mut random = crate::plain::random::Random::new(random);
+    let mut random = plain::random::Random::new(random);
     let count = count.min(all.len());
     for place in 0..count {
         let left = (all.len() - place) as u64;

@@ -10,7 +10,7 @@ use super::book::HostPage;
 use super::failing::News;
 use super::telling::Telling;
 use crate::check::task::Outcome;
-use crate::plain::random::Random;
+use plain::random::Random;
 use crate::store::{Change, DueUrl, HostId, Judgement, Lane, NewDeadLetter};
 use crate::verdict::Answer;
 use crate::verdict::guard::{BudgetRules, PruneBudget};

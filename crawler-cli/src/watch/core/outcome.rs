@@ -13,7 +13,7 @@ use super::keeping::{Batch, Stored};
 use super::network::Sight;
 use crate::check::task::Outcome;
 use crate::crawl::clock::Clock;
-use crate::plain::origin::same_host;
+use plain::origin::same_host;
 use crate::store::{Control, DueUrl, HostId, Judgement, Lane, StoreHandle};
 use crate::verdict::guard::{FlipStep, LocalSign, Reach};
 use crate::verdict::life::time::after;

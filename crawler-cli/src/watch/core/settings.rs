@@ -10,7 +10,7 @@ use crate::check::host::HeadUse;
 use crate::crawl::identity::Identity;
 use crate::crawl::transfer::USER_AGENT;
 use crate::jobs::ceiling::{CeilingLimits, Ceilings, HostCeilings};
-use crate::plain::host_pattern::HostPattern;
+use plain::host_pattern::HostPattern;
 use crate::verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use crate::verdict::life::{Reconcile, Rules};
 

@@ -10,7 +10,7 @@ use super::queue::{Kind, QueueId};
 use super::{Reason, Waiting, Watcher};
 use crate::crawl::clock::Clock;
 use crate::crawl::stats;
-use crate::plain::origin::root_of;
+use plain::origin::root_of;
 use crate::store::{Guarded, HostId, Lane, Lanes, Nature, Ready, StoreHandle};
 use crate::verdict::guard::HostFlip;
 use crate::verdict::life::State;

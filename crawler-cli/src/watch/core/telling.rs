@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::failing::News;
-use crate::plain::text::rough_span;
+use plain::text::rough_span;
 use crate::store::NewDeadLetter;
 use crate::verdict::life::time::between;
 use crate::verdict::life::{State, Transition};

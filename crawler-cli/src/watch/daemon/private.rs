@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
-use crate::plain::text;
+use plain::text;
 use crate::store::{StoreError, StoreHandle as _, Which};
 use crate::watch::work::Tools;
 

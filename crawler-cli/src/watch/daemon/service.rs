@@ -19,7 +19,7 @@ use super::reload::needs_restart;
 use super::{Failure, Signals};
 use super::{ahead, files, private};
 use crate::crawl::clock::SystemClock;
-use crate::plain::random::fresh_seed;
+use plain::random::fresh_seed;
 
 use crate::store::{
     Database, FleetStore as _, JobStore as _, Late, NewWorker, Place, Spool, StoreError,

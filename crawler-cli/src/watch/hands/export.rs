@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::show::statuses;
 use crate::check::Checked;
 use crate::check::json::{self, Fields, rfc3339};
-use crate::plain::terminal::csv_text;
+use plain::terminal::csv_text;
 use crate::store::{Cursor, Event, Lane, Store, StoreError, UrlId, WatchStore, WatchedUrl, Which};
 use crate::verdict::life::{Answer as Past, State};
 
@@ -121,7 +121,7 @@ fn write_url(url: WatchedUrl, format: ExportFormat, out: &mut Vec<u8>) {
     match format {
         ExportFormat::Text => {
             // A URL of the store has no line end, but what a terminal acts on.
-            out.extend_from_slice(crate::plain::terminal::neutralise(&url.url).as_bytes());
+            out.extend_from_slice(plain::terminal::neutralise(&url.url).as_bytes());
             out.push(b'\n');
         }
         ExportFormat::Json => line(url, out),

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::words::{self, Columns, stamp_from};
-use crate::plain::text::count;
+use plain::text::count;
 use crate::store::HostHold;
 
 /// One line for each hold.

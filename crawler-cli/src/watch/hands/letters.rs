@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::words::{self, Columns, Sheet, distance, safe, stamp_from};
-use crate::plain::text::{count, thousands};
+use plain::text::{count, thousands};
 use crate::store::{DeadLetter, Subject};
 
 /// One line for each dead letter.

@@ -29,7 +29,7 @@ pub(crate) use letters::done as letters_done;
 pub use why::Live;
 pub(crate) use words::{safe, short_url as shortened_url, url as shown_url};
 
-use crate::plain::files::beside;
+use plain::files::beside;
 
 use crate::store::{
     Cursor, Database, DeadLetter, DeadLetterFilter, DeadLetterId, FleetStore, HostDetail, HostHold,
@@ -536,9 +536,9 @@ pub(in crate::watch) fn line(value: &Value) -> String {
     // What a terminal acts on is escaped in strings as `\u` and four digits.
     let mut text = String::new();
     let plain = value.to_string();
-    if plain.contains(|c: char| crate::plain::terminal::acts_on_terminal(c)) {
+    if plain.contains(|c: char| plain::terminal::acts_on_terminal(c)) {
         for c in plain.chars() {
-            match crate::plain::terminal::acts_on_terminal(c) {
+            match plain::terminal::acts_on_terminal(c) {
                 true => text += &format!("\\u{:04x}", u32::from(c)),
                 false => text.push(c),
             }

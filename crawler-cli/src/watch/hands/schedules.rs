@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::words::{Columns, safe, stamp_from};
-use crate::plain::text::thousands;
+use plain::text::thousands;
 use crate::store::ScheduleState;
 
 /// One line for each schedule.

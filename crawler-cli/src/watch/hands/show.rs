@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::strip::{known, legend, strip};
 use super::why::{Around, WhyNot, of_url};
 use super::words::{self, Columns, INDENT, Sheet, WIDTH, safe, stamp, stamp_from};
-use crate::plain::text::{count, rough_span};
+use plain::text::{count, rough_span};
 use crate::store::{DeadLetter, Lane, UrlDetail};
 use crate::verdict::Answer;
 use crate::verdict::guard::Guard;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::show::reasons;
 use super::why::{Around, general, of_host, of_url, waits};
 use super::words::{self, Columns, Sheet, distance, safe, stamp_from};
-use crate::plain::text::{count, rough_span, size, thousands};
+use plain::text::{count, rough_span, size, thousands};
 use crate::store::{
     Cycle, HostDetail, HostHold, ScheduleState, Scope, SetInfo, UrlDetail, WatchCounts, WorkerInfo,
 };

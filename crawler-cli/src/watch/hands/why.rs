@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::words::{self, stamp_from};
-use crate::plain::text::rough_span;
+use plain::text::rough_span;
 use crate::store::{HostDetail, HostHold, Lane, Pause, Scope, UrlDetail, WorkerInfo};
 use crate::verdict::Cause;
 use crate::verdict::life::time::between;

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use url::Url;
 
-use crate::plain::terminal::neutralise;
-use crate::plain::text::rough_span;
+use plain::terminal::neutralise;
+use plain::text::rough_span;
 use crate::verdict::life::time::between;
 
 /// A URL without the password and the user that it may have, and without characters that a terminal acts on.

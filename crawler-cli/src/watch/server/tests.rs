@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use tempfile::TempDir;
 
 use super::*;
-use crate::plain::random::Random;
+use plain::random::Random;
 use crate::store::sqlite::Sqlite;
 use crate::store::{
     Change, HostHold, HostId, Judgement, Lane, Lanes, NewUrl, Notice, Origin, WatchStore as _,

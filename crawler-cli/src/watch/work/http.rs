@@ -18,7 +18,7 @@ use crate::crawl::politeness::retry_after;
 use crate::crawl::redirect::{Chain, NotFollowed};
 use crate::crawl::transfer::Transfer;
 use crate::jobs::{Cancel, CeilingLimits, Ceilings, HostCeilings};
-use crate::plain::origin::root_of;
+use plain::origin::root_of;
 use crate::watch::core::Settings;
 
 /// How jobs and sets reach servers: limits, addresses, identities and the ceilings of the hosts.

@@ -174,7 +174,7 @@ mod tests {
 
     use super::*;
     use crate::check::record::Standing;
-    use crate::plain::random::Random;
+    use plain::random::Random;
     use crate::verdict::{Cause, Verdict};
 
     fn said(status: u16) -> Said {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::cluster::Cluster;
 use super::{at, open};
-use crate::plain::random::Random;
+use plain::random::Random;
 use crate::store::tables::Database;
 use crate::store::{
     Change, DueUrl, FleetStore as _, Guarded, HostId, JobStore as _, Judgement, LEASE, Lane, Lanes,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::plain::leb128::{Reader, Writer, unzigzag, zigzag};
+use plain::leb128::{Reader, Writer, unzigzag, zigzag};
 use crate::store::Lane;
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
@@ -276,8 +276,8 @@ const STEP: usize = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plain::random::Random;
-    use crate::plain::redirect::Redirect;
+    use plain::random::Random;
+    use plain::redirect::Redirect;
     use crate::verdict::Cause;
     use crate::verdict::life::{Context, Profile, State};
 

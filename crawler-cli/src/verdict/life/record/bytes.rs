@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use super::super::evidence::{Evidence, Negatives, Streak};
 use super::super::states::{Flag, PruneWait, State};
 use super::{Answer, Answers, KEPT_RETURNS, Record};
-use crate::plain::leb128;
+use plain::leb128;
 use crate::verdict::Class;
 use crate::verdict::guard::Guard;
 

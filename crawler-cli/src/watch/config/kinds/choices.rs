@@ -68,7 +68,7 @@ fn named<E: Named>(text: &str) -> Result<E, String> {
     let known = E::NAMES.iter().find(|(name, _)| *name == text);
     known.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<_> = E::NAMES.iter().map(|(name, _)| *name).collect();
-        match crate::plain::text::nearest(text, &names) {
+        match plain::text::nearest(text, &names) {
             Some(near) => format!("{} is unknown, did you mean {near}?", quoted(text)),
             None => format!("{} is unknown", quoted(text)),
         }

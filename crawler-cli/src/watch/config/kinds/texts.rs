@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Scalar, array, list, quoted, string};
-use crate::plain::values;
+use plain::values;
 use crate::store::{Place, postgres};
 
 /// A text that is not empty and has no control characters.

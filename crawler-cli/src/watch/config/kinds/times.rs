@@ -7,7 +7,7 @@ use toml::de::DeValue;
 
 use super::numbers::whole;
 use super::{Scalar, array, list, quoted, string};
-use crate::plain::values;
+use plain::values;
 use crate::verdict::life::{Intervals, Ladder};
 
 /// A time, perhaps 0.

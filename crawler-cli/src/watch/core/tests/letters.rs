@@ -3,7 +3,7 @@
 use super::good;
 use super::world::World;
 use super::{HOUR, MINUTE, SECOND};
-use crate::plain::redirect::Redirect;
+use plain::redirect::Redirect;
 use crate::store::{DeadLetterFilter, DueUrl, Lane, StoreHandle as _};
 use crate::verdict::{Cause, Verdict};
 use crate::watch::core::flow::invalid;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::crawl::file_names::{NOTE, PARTIAL, fnv1a, safe};
-use crate::plain::files::replace;
+use plain::files::replace;
 use crate::watch::work::http::Validators;
 
 /// The folder of a fetch job.

@@ -13,7 +13,7 @@ use super::files::{beside, folder_of};
 /// The right to use a database: a lock of the operating system on a file beside it, `NAME-lock`, with the number of the
 /// process in it. The lock ends with the process, however that ends. Drop the database first.
 #[derive(Debug)]
-pub(crate) struct FileLock {
+pub struct FileLock {
     path: PathBuf,
     /// Locked while it is open.
     _file: File,
@@ -21,7 +21,7 @@ pub(crate) struct FileLock {
 
 /// Why a file is not used.
 #[derive(Debug)]
-pub(crate) enum FileError {
+pub enum FileError {
     /// It cannot be opened or created.
     Io(io::Error),
     /// Another process uses it: its number, if it is known.
@@ -58,7 +58,7 @@ impl FileLock {
     ///
     /// # Errors
     /// The file cannot be opened for writing or created, another process uses it, or it is on a network file system.
-    pub(crate) fn take(database: &Path) -> Result<Self, FileError> {
+    pub fn take(database: &Path) -> Result<Self, FileError> {
         let system = rustix::fs::statfs(folder_of(database)).map_err(io::Error::from)?;
         if let Some(kind) = network_file_system(system.f_type as u64 & 0xFFFF_FFFF) {
             return Err(FileError::NetworkFileSystem(kind));

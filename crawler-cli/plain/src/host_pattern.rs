@@ -10,12 +10,12 @@ use url::Url;
 /// fits the default port of the scheme.
 ///
 /// ```
-/// use crawler_cli::plain::host_pattern::HostPattern;
+/// use plain::host_pattern::HostPattern;
 ///
 /// let pattern: HostPattern = "*.example.org".parse()?;
 /// assert!(pattern.matches(&url::Url::parse("https://a.example.org/").unwrap()));
 /// assert!(!pattern.matches(&url::Url::parse("https://example.org/").unwrap()));
-/// # Ok::<(), crawler_cli::plain::host_pattern::BadPattern>(())
+/// # Ok::<(), plain::host_pattern::BadPattern>(())
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HostPattern {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 /// A number and its noun: `1 file`, `2,000 files`.
-pub(crate) fn count(n: u64, one: &str, many: &str) -> String {
+pub fn count(n: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(n), if n == 1 { one } else { many })
 }
 
 /// A number with commas between thousands.
-pub(crate) fn thousands(n: u64) -> String {
+pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -21,7 +21,7 @@ pub(crate) fn thousands(n: u64) -> String {
 }
 
 /// A number of bytes with a unit that is a power of 1024.
-pub(crate) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let mut unit = "B";
     let mut size = bytes as f64;
     for larger in ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] {
@@ -39,7 +39,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// A duration with two or three digits.
-pub(crate) fn span(span: Duration) -> String {
+pub fn span(span: Duration) -> String {
     let micros = span.as_micros();
     let ms = micros as f64 / 1e3;
     match micros {
@@ -62,7 +62,7 @@ fn clock_text(span: Duration) -> String {
 }
 
 /// A time span in its largest fitting unit: `45 s`, `12 min`, `3 h`, `2 d`.
-pub(crate) fn rough_span(span: Duration) -> String {
+pub fn rough_span(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
         0..=119 => format!("{seconds} s"),
@@ -73,7 +73,7 @@ pub(crate) fn rough_span(span: Duration) -> String {
 }
 
 /// The name that a misspelled one is for.
-pub(crate) fn nearest<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
+pub fn nearest<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
     similar::get_close_matches(name, names, 1, SIMILAR)
         .first()
         .copied()

@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 
 /// Replaces a file. After a crash the file is the old one or the new one. `temporary`: the path of the new one until it is
 /// whole, in the same folder; a symbolic link of that name is not followed. `mode`: who may use the new one.
-pub(crate) fn replace(path: &Path, temporary: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Path, temporary: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     let write = || {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(mode);
@@ -31,14 +31,14 @@ pub(crate) fn replace(path: &Path, temporary: &Path, mode: u32, bytes: &[u8]) ->
 
 /// The file beside this one whose name is this one's with another end. That of a symbolic link is beside what the link
 /// means, so that all who use a database have the same lock.
-pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
+pub fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = OsString::from(resolved(path));
     name.push(end);
     PathBuf::from(name)
 }
 
 /// What a symbolic link means, although it may not exist yet; another path as it is.
-pub(crate) fn resolved(path: &Path) -> PathBuf {
+pub fn resolved(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         let Ok(target) = fs::read_link(&path) else {
@@ -53,7 +53,7 @@ pub(crate) fn resolved(path: &Path) -> PathBuf {
 const MOST_LINKS: usize = 40;
 
 /// Makes a name in the folder of this file durable.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+pub fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 

@@ -2,16 +2,16 @@
 
 /// Appends numbers and bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Writer {
-    pub(crate) bytes: Vec<u8>,
+pub struct Writer {
+    pub bytes: Vec<u8>,
 }
 
 impl Writer {
-    pub(crate) fn byte(&mut self, byte: u8) {
+    pub fn byte(&mut self, byte: u8) {
         self.bytes.push(byte);
     }
 
-    pub(crate) fn number(&mut self, mut number: u64) {
+    pub fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push(number as u8 | 0x80);
             number >>= 7;
@@ -20,12 +20,12 @@ impl Writer {
     }
 
     /// A number of either sign.
-    pub(crate) fn signed(&mut self, number: i64) {
+    pub fn signed(&mut self, number: i64) {
         self.number(zigzag(number));
     }
 
     /// Bytes, with their number before them.
-    pub(crate) fn slice(&mut self, bytes: &[u8]) {
+    pub fn slice(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
@@ -33,22 +33,22 @@ impl Writer {
 
 /// Reads what a [`Writer`] wrote. Each method returns `None` if the bytes are damaged.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
-    pub(crate) rest: &'a [u8],
+pub struct Reader<'a> {
+    pub rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    pub(crate) fn byte(&mut self) -> Option<u8> {
+    pub fn byte(&mut self) -> Option<u8> {
         let (&first, rest) = self.rest.split_first()?;
         self.rest = rest;
         Some(first)
     }
 
-    pub(crate) fn number(&mut self) -> Option<u64> {
+    pub fn number(&mut self) -> Option<u64> {
         let mut number = 0u64;
         for shift in (0..u64::BITS).step_by(7) {
             let byte = self.byte()?;
@@ -60,11 +60,11 @@ impl<'a> Reader<'a> {
         None
     }
 
-    pub(crate) fn signed(&mut self) -> Option<i64> {
+    pub fn signed(&mut self) -> Option<i64> {
         self.number().map(unzigzag)
     }
 
-    pub(crate) fn slice(&mut self) -> Option<&'a [u8]> {
+    pub fn slice(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.number()?).ok()?;
         let (slice, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
@@ -73,12 +73,12 @@ impl<'a> Reader<'a> {
 }
 
 /// Small numbers of either sign become small numbers.
-pub(crate) fn zigzag(number: i64) -> u64 {
+pub fn zigzag(number: i64) -> u64 {
     ((number << 1) ^ (number >> 63)) as u64
 }
 
 /// The number that became this one.
-pub(crate) fn unzigzag(number: u64) -> i64 {
+pub fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 

@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use url::Host;
 
 /// A number without a sign.
-pub(crate) fn number<T: FromStr>(value: &str) -> Result<T, String> {
+pub fn number<T: FromStr>(value: &str) -> Result<T, String> {
     // `parse` would take a sign.
     let digits = value.bytes().all(|b| b.is_ascii_digit());
     let parsed = value.parse().ok().filter(|_| digits);
@@ -17,14 +17,14 @@ pub(crate) fn number<T: FromStr>(value: &str) -> Result<T, String> {
 }
 
 /// A time with an optional unit, more than 0 and at most a day; see [`span`].
-pub(crate) fn seconds(value: &str) -> Result<Duration, String> {
+pub fn seconds(value: &str) -> Result<Duration, String> {
     let sensible = parsed_span(value).filter(|span| !span.is_zero() && *span <= DAY);
     sensible.ok_or_else(|| "not a sensible time".to_owned())
 }
 
 /// A time, perhaps 0, at most 100 years: a number with an optional fraction and an optional unit, `ms`, `s`, `m`, `h` or
 /// `d`. Without a unit: seconds.
-pub(crate) fn span(value: &str) -> Result<Duration, String> {
+pub fn span(value: &str) -> Result<Duration, String> {
     let span = parsed_span(value).filter(|span| *span <= DAY * 36_525);
     span.ok_or_else(|| "not a time such as 90, 500ms, 12h or 3d".to_owned())
 }
@@ -61,21 +61,21 @@ fn moment(
 }
 
 /// A point in time, of which a span is counted back from now; see [`moment`].
-pub(crate) fn since(value: &str) -> Result<Timestamp, String> {
+pub fn since(value: &str) -> Result<Timestamp, String> {
     moment(value, |span| Timestamp::now().checked_sub(span).ok())
 }
 
 /// The name of a host, or its address, as it is written in URLs.
-pub(crate) fn host_name(value: &str) -> Result<String, String> {
+pub fn host_name(value: &str) -> Result<String, String> {
     let host = Host::parse(value).map(|host| host.to_string());
     host.map_err(|_| "not the name of a host, such as example.com".to_owned())
 }
 
 /// What the name of a set or a schedule may be.
-pub(crate) const NAME: &str = "1 to 100 letters, digits and . _ -";
+pub const NAME: &str = "1 to 100 letters, digits and . _ -";
 
 /// The name of a set or a schedule.
-pub(crate) fn name(value: &str) -> Result<String, String> {
+pub fn name(value: &str) -> Result<String, String> {
     let fits = |c: char| c.is_alphanumeric() || "._-".contains(c);
     match !value.is_empty() && value.chars().count() <= 100 && value.chars().all(fits) {
         true => Ok(value.to_owned()),
@@ -84,7 +84,7 @@ pub(crate) fn name(value: &str) -> Result<String, String> {
 }
 
 /// A number with an optional K, M or G (powers of 1024).
-pub(crate) fn bytes(value: &str) -> Result<u64, String> {
+pub fn bytes(value: &str) -> Result<u64, String> {
     let (digits, shift) = match value.as_bytes() {
         [digits @ .., b'K' | b'k'] => (digits.len(), 10),
         [digits @ .., b'M' | b'm'] => (digits.len(), 20),
@@ -96,7 +96,7 @@ pub(crate) fn bytes(value: &str) -> Result<u64, String> {
 }
 
 /// A number with an optional unit of curl, B, k, M, G, T or P (powers of 1024), in upper or lower case.
-pub(crate) fn bytes_as_curl(value: &str) -> Result<u64, String> {
+pub fn bytes_as_curl(value: &str) -> Result<u64, String> {
     let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
     let shift = match &value[digits.len()..] {
         "" | "b" | "B" => 0,

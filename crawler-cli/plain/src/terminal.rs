@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 
 /// Writes a message on standard error, as a line. That nobody can read messages changes nothing: what the program does,
 /// and how it ends, stays the same.
-pub(crate) fn say(message: impl Display) {
+pub fn say(message: impl Display) {
     let line = format!("{message}\n");
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }
@@ -61,7 +61,7 @@ pub fn neutralise_bytes(text: &[u8], keep: Keep) -> Vec<u8> {
 }
 
 /// Appends `text` as a JSON string with its quotes. Characters that a terminal would act on are escaped, too.
-pub(crate) fn push_json_string(out: &mut Vec<u8>, text: &str) {
+pub fn push_json_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     // Most texts are plain ASCII and are copied whole.
     let is_plain = |&byte: &u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
@@ -90,7 +90,7 @@ pub(crate) fn push_json_string(out: &mut Vec<u8>, text: &str) {
 
 /// `text` as a CSV cell. Line ends are escaped, so a record is one line. An apostrophe precedes text that a spreadsheet
 /// would evaluate as a formula.
-pub(crate) fn csv_text(text: &str) -> String {
+pub fn csv_text(text: &str) -> String {
     let mut text = neutralise(text).into_owned();
     if text.starts_with(['=', '+', '-', '@']) {
         text.insert(0, '\'');
@@ -102,7 +102,7 @@ pub(crate) fn csv_text(text: &str) -> String {
 }
 
 /// C0 and C1 controls, DEL, line and paragraph separators, and marks that change the direction of text.
-pub(crate) fn acts_on_terminal(c: char) -> bool {
+pub fn acts_on_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

@@ -5,13 +5,13 @@
 //! [`terminal`] makes text from servers safe to show. [`origin`] tells hosts apart, [`host_pattern`] names several. [`files`] replaces a file whole, and [`file_lock`] keeps a database
 //! to one process.
 
-pub(crate) mod file_lock;
-pub(crate) mod files;
+pub mod file_lock;
+pub mod files;
 pub mod host_pattern;
-pub(crate) mod leb128;
+pub mod leb128;
 pub mod origin;
 pub mod random;
 pub mod redirect;
 pub mod terminal;
-pub(crate) mod text;
-pub(crate) mod values;
+pub mod text;
+pub mod values;
