@@ -4,7 +4,7 @@
 
 use std::hint::black_box;
 
-use crawler_cli::listing::{PageLimits, parse};
+use listing::{PageLimits, parse};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use memchr::memmem;
 use url::Url;
@@ -73,7 +73,7 @@ const FIRST: &str = "50%.bin";
 
 macro_rules! page {
     ($name:literal) => {
-        include_bytes!(concat!("../../crawler-cli/src/listing/fixtures/", $name))
+        include_bytes!(concat!("../../crawler-cli/listing/src/fixtures/", $name))
     };
 }
 

@@ -16,7 +16,6 @@ pub mod find;
 pub mod get;
 pub mod glossary;
 pub mod jobs;
-pub mod listing;
 mod report;
 mod stdout;
 pub mod store;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crawler_cli::listing::{EntryKind, Listing, PageError, PageLimits, links, parse};
+use listing::{EntryKind, Listing, PageError, PageLimits, links, parse};
 use url::Url;
 
 /// The first two bytes choose the URL of the page, the limits and the content type. The rest is the page.

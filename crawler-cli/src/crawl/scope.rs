@@ -8,7 +8,7 @@ use std::fmt;
 
 use url::{Host, Url};
 
-use crate::listing::path;
+use listing::path;
 
 /// The scope of a crawl.
 ///

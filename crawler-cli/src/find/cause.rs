@@ -13,7 +13,7 @@ use crate::crawl::policy::RetryPolicy;
 use crate::crawl::redirect::NotFollowed;
 use crate::crawl::retry::Reason;
 use crate::crawl::stats::Class;
-use crate::listing::{LeftOut, Shape, WebPage};
+use listing::{LeftOut, Shape, WebPage};
 use plain::text;
 
 /// Why a URL could not be read.

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::crawl::scope::Outside;
-use crate::listing::range::SizeRange;
+use listing::range::SizeRange;
 
 /// The reason why a file was not downloaded.
 #[derive(Debug)]

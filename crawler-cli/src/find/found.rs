@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::cause::Cause;
-use crate::listing::Shape;
-use crate::listing::range::{SizeRange, TimeRange};
+use listing::Shape;
+use listing::range::{SizeRange, TimeRange};
 
 /// A file or directory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::listing::Shape;
-use crate::listing::range::ListedTime;
+use listing::Shape;
+use listing::range::ListedTime;
 
 /// A link to a URL.
 #[derive(Clone, Debug)]

@@ -59,7 +59,7 @@ mod visitor;
 use crate::crawl::reporter::{Callback, Reporter, Reports};
 use crate::crawl::scope::Scope;
 use crate::crawl::settings::Settings;
-use crate::listing;
+use listing;
 use plain::random::fresh_seed;
 pub use cause::{Cause, Failure};
 use download::{Base, Root, Store};

@@ -1,7 +1,7 @@
 //! The settings of a crawl: how far it goes, and limits on what a server can make it remember.
 
 use crate::crawl::policy::HostPolicy;
-use crate::listing::PageLimits;
+use listing::PageLimits;
 
 /// The settings of a crawl.
 #[derive(Clone, Debug)]

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 
 use crate::check::json::Fields;
 use crate::find::Found;
-use crate::listing::Shape;
-use crate::listing::range::Precision;
+use listing::Shape;
+use listing::range::Precision;
 
 /// The output format of results.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -93,7 +93,7 @@ fn parent<'a>(found: &Found<'a>) -> Option<&'a str> {
 mod tests {
     use super::*;
     use crate::find::Kind;
-    use crate::listing::range::{SizeRange, TimeRange};
+    use listing::range::{SizeRange, TimeRange};
 
     const FOUND: Found<'_> = Found {
         url: "http://h/a%20%1B/",

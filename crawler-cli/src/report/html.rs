@@ -132,7 +132,7 @@ mod tests {
     use super::*;
     use crate::crawl::stats::Stats;
     use crate::find::{Cause, Counts};
-    use crate::listing::range::SizeRange;
+    use listing::range::SizeRange;
 
     fn summary(hosts: &[&str]) -> Summary {
         let mut stats = Stats::default();

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 
 use super::page::{line, link};
 use crate::find::{Found, Kind};
-use crate::listing::range::SizeRange;
+use listing::range::SizeRange;
 use plain::terminal;
 use plain::text::{count, size};
 

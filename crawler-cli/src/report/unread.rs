@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{describe, named, shown};
 use crate::find::Unread;
-use crate::listing::LeftOut;
+use listing::LeftOut;
 
 /// The file, which exists from the beginning of the search.
 #[derive(Debug)]

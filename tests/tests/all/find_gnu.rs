@@ -17,7 +17,7 @@ use crawler_cli::find::expr::{
     Act, Action, Actor, Effect, Expression, Memo, ParseError, Parser, Verdict,
 };
 use crawler_cli::find::{Found, Kind as EntryKind};
-use crawler_cli::listing::range::{SizeRange, TimeRange};
+use listing::range::{SizeRange, TimeRange};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

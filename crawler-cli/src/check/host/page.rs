@@ -10,7 +10,7 @@ use super::url_check::Reply;
 use crate::check::links::{Document, Format, Link, Visitor, XmlError};
 use crate::check::sources::{ProblemKind, Unpacked, is_packed};
 use crate::check::task::{Page, PageLink};
-use crate::listing::markup::encoding::charset;
+use listing::markup::encoding::charset;
 
 /// The body of an answer, up to a limit.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::listing::markup::html::{self, Raw, Sink};
-use crate::listing::markup::links::{Element, Form, StartTag, candidates, refreshed};
+use listing::markup::html::{self, Raw, Sink};
+use listing::markup::links::{Element, Form, StartTag, candidates, refreshed};
 
 use super::output::{Found, OpenLink, Output};
 use super::{Kind, Visitor};

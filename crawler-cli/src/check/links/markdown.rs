@@ -6,7 +6,7 @@ use std::ops::Range;
 use memchr::memmem;
 use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
-use crate::listing::markup::references::{self, Context};
+use listing::markup::references::{self, Context};
 
 use super::bare;
 use super::heading::Slugs;

@@ -37,7 +37,7 @@ mod xml;
 
 use encoding_rs::{Encoding, UTF_8};
 
-use crate::listing::markup::encoding::{self, Declaration};
+use listing::markup::encoding::{self, Declaration};
 use html::{HtmlState, Piece};
 use output::Output;
 

@@ -11,7 +11,7 @@ use crate::check::links::Kind;
 use crate::check::select::Selection;
 use crate::check::sources::{Input, Problem, ProblemKind, SourceOptions, is_unsupported};
 use crate::check::task::{Outcome, Page, PageLink};
-use crate::listing::markup::encoding::join;
+use listing::markup::encoding::join;
 use plain::origin::root_of;
 use crate::store::{Demand, Link, Queued, Target};
 use crate::verdict::Reference;

@@ -10,7 +10,7 @@ use url::{ParseError, Url};
 use super::disk::Disk;
 use super::{SourceOptions, Target};
 use crate::check::select::Selection;
-use crate::listing::markup::encoding::join;
+use listing::markup::encoding::join;
 use crate::verdict::{Cause, Verdict};
 
 /// Resolves links. All threads share one.

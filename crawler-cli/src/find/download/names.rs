@@ -11,7 +11,7 @@ use url::Url;
 
 use super::super::policy::Follow;
 use crate::crawl::file_names::{NOTE, PARTIAL, safe};
-use crate::listing::path;
+use listing::path;
 
 /// The path of a file below the directory of all downloads: safe file names. Not empty; the last one is the name of the
 /// file.

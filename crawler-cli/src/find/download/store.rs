@@ -21,8 +21,8 @@ use crate::find::fault::Fault;
 use crate::find::found::{How, Saved};
 use crate::find::host_crawl::{FileEnd as End, Reply};
 use crate::find::visitor::Visitor;
-use crate::listing;
-use crate::listing::range::SizeRange;
+use listing;
+use listing::range::SizeRange;
 
 /// What the downloads of all hosts share.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use crate::find::host_crawl::{Change, KeptCrawl, Reply};
 use crate::find::link::Link;
 use crate::find::policy::{Follow, Policy};
 use crate::find::visitor::{LinkVerdict, Visitor};
-use crate::listing::range::{SizeRange, TimeRange};
+use listing::range::{SizeRange, TimeRange};
 
 /// The downloads of a host, their directory, and the results.
 struct World {

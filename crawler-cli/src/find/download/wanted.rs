@@ -6,7 +6,7 @@ use super::answer::Note;
 use super::disk::FileMetadata;
 use crate::crawl::redirect::Chain;
 use crate::find::found::Found;
-use crate::listing::range::{Precision, SizeRange, TimeRange};
+use listing::range::{Precision, SizeRange, TimeRange};
 
 /// A file to download.
 #[derive(Clone, Debug, Deserialize, Serialize)]

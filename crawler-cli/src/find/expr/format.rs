@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::find::found::{Found, Kind};
-use crate::listing::range::TimeRange;
+use listing::range::TimeRange;
 use plain::terminal::{self, Keep};
 
 /// A parsed format of `-printf`.
@@ -486,7 +486,7 @@ const AS_STRFTIME: &str = "HIklpPZzMsaAbBmdeuwjUWVGgYyC";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listing::range::SizeRange;
+    use listing::range::SizeRange;
 
     const FOUND: Found<'_> = Found {
         url: "http://h:1/pub/a%20b/c%1B.iso",

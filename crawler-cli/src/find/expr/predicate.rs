@@ -177,7 +177,7 @@ pub(super) const NANOS: i128 = 1_000_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listing::range::{SizeRange, TimeRange};
+    use listing::range::{SizeRange, TimeRange};
 
     const UNDECIDED: Truth = Truth::NeedsHead;
     const FILE: Found<'_> = Found::FILE;

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use proptest::prelude::*;
 
 use super::*;
-use crate::listing::range::{SizeRange, TimeRange};
+use listing::range::{SizeRange, TimeRange};
 
 /// The names of the performed actions, in order.
 #[derive(Default)]

@@ -9,8 +9,8 @@ use crate::find::cause::Cause;
 use crate::find::expr::Verdict;
 use crate::find::found::{Found, Kind};
 use crate::find::visitor::Turn;
-use crate::listing::path;
-use crate::listing::{self, Entry, EntryKind, Listing, PageError, Shape};
+use listing::path;
+use listing::{self, Entry, EntryKind, Listing, PageError, Shape};
 
 impl HostCrawl {
     /// Handles the reply to the request for a directory.

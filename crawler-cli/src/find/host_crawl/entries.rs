@@ -9,8 +9,8 @@ use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::{Found, Kind};
 use crate::find::visitor::Turn;
-use crate::listing::range::{SizeRange, TimeRange};
-use crate::listing::{Entry, EntryKind};
+use listing::range::{SizeRange, TimeRange};
+use listing::{Entry, EntryKind};
 
 /// What a server said about one URL, in addition to the listing.
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,7 +11,7 @@ use crate::crawl::redirect;
 use crate::find::cause::Cause;
 use crate::find::link::Ancestors;
 use crate::find::visitor::Turn;
-use crate::listing::path;
+use listing::path;
 
 impl HostCrawl {
     /// Whether a redirect of a page to itself is a gate.

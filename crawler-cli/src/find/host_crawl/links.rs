@@ -16,9 +16,9 @@ use crate::find::found::{Found, Kind};
 use crate::find::link::{Ancestors, Link, LinkKind};
 use crate::find::policy::Follow;
 use crate::find::visitor::{LinkVerdict, Turn};
-use crate::listing::path;
-use crate::listing::range::SizeRange;
-use crate::listing::{self, Links, PageError, Reference, Shape};
+use listing::path;
+use listing::range::SizeRange;
+use listing::{self, Links, PageError, Reference, Shape};
 use plain::origin::same_host;
 
 /// The target of a link on this host.

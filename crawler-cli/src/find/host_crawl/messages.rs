@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 use courser::Response;
 use serde::{Deserialize, Serialize};
 
-use crate::listing::next_link;
+use listing::next_link;
 
 /// A request to send now.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -67,7 +67,7 @@ pub struct Reply<'a> {
     pub last_modified: Option<&'a [u8]>,
     /// `Content-Encoding`
     pub content_encoding: Option<&'a [u8]>,
-    /// The URL of the next page in `Link`; see [`next_link`](crate::listing::next_link).
+    /// The URL of the next page in `Link`; see [`next_link`](listing::next_link).
     pub next: Option<&'a [u8]>,
     /// How the end of the body was detected.
     pub end: BodyEnd,

@@ -22,8 +22,8 @@ use super::visitor::Turn;
 use crate::crawl::politeness::Politeness;
 use crate::crawl::retry::Failed;
 use crate::crawl::retry_queue::RetryQueue;
-use crate::listing;
-use crate::listing::path;
+use listing;
+use listing::path;
 use plain::random::seed_of_host;
 
 mod directories;

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::messages::FetchKind;
 use super::task::Task;
 use crate::find::expr::Memo;
-use crate::listing::range::{ListedTime, TimeRange};
-use crate::listing::{Directories, Entry, Shape};
+use listing::range::{ListedTime, TimeRange};
+use listing::{Directories, Entry, Shape};
 
 /// The probes of a host, and the listings that wait for them.
 #[derive(Debug)]

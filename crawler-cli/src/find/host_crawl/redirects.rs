@@ -12,8 +12,8 @@ use crate::find::expr::Verdict;
 use crate::find::found::Kind;
 use crate::find::policy::Follow;
 use crate::find::visitor::Turn;
-use crate::listing;
-use crate::listing::path;
+use listing;
+use listing::path;
 
 /// Names and redirects.
 impl HostCrawl {

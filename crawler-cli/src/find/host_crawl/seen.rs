@@ -4,7 +4,7 @@ use std::collections::hash_map::{DefaultHasher, RandomState};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 
-use crate::listing::Entry;
+use listing::Entry;
 
 /// The known URLs of a host. All spellings of a URL share one key.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use url::Url;
 
 use crate::find::found::Found;
-use crate::listing::path;
+use listing::path;
 
 /// The URL of the host, and the buffers.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
 
-use crate::listing::path;
+use listing::path;
 
 /// The starts of a host crawl, identified by their index.
 #[derive(Debug, Default)]

@@ -11,8 +11,8 @@ use crate::find::download::Wanted;
 use crate::find::expr::Memo;
 use crate::find::found::{Found, Kind};
 use crate::find::link::Ancestors;
-use crate::listing::range::{ListedTime, SizeRange};
-use crate::listing::{self, Entry, Shape};
+use listing::range::{ListedTime, SizeRange};
+use listing::{self, Entry, Shape};
 
 /// One URL to request. The journal has it as JSON, without what another run finds out anew.
 #[derive(Clone, Debug, Deserialize, Serialize)]

@@ -12,7 +12,7 @@ use crate::crawl::work::Body;
 use crate::find::found::{Kind, Saved};
 use crate::find::link::Link;
 use crate::find::visitor::{LinkVerdict, Visitor};
-use crate::listing::PageLimits;
+use listing::PageLimits;
 
 mod kept;
 mod regression;

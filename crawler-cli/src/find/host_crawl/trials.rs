@@ -13,7 +13,7 @@ use super::probes::PartialListing;
 use super::task::{Task, TaskKind};
 use crate::find::cause::Cause;
 use crate::find::visitor::Turn;
-use crate::listing::Directories;
+use listing::Directories;
 
 /// The directories that are on trial.
 #[derive(Debug, Default)]

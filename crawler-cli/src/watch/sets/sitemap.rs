@@ -16,7 +16,7 @@ use super::{ReadError, SetRead};
 use crate::check::links::{Document, Format, Kind, Link, Visitor, XmlError};
 use crate::check::sources::{Unpacked, is_packed};
 use crate::jobs::Cancel;
-use crate::listing::markup::encoding::charset;
+use listing::markup::encoding::charset;
 use crate::watch::work::{Agent, HttpError, Reply, Tools, Validators, Wanted};
 
 /// Reads a sitemap, or an index and its sitemaps, into a set, unless nothing has changed.

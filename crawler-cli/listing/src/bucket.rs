@@ -10,8 +10,8 @@ use url::Url;
 use super::children::Children;
 use super::shape::Shape;
 use super::{Directories, EntryKind, LeftOut, Listing, PageError, PageLimits};
-use crate::listing::path;
-use crate::listing::range::{ListedTime, SizeRange};
+use crate::path;
+use crate::range::{ListedTime, SizeRange};
 
 /// The content of one page of a bucket.
 pub(super) struct Bucket<'a> {

@@ -6,7 +6,7 @@ use super::html::Raw;
 
 /// A start tag, as far as links are concerned.
 #[derive(Default)]
-pub(crate) struct StartTag<'d> {
+pub struct StartTag<'d> {
     element: Element,
     /// The attributes that mean something, each once.
     attributes: Vec<(Attribute, Raw<'d>)>,
@@ -14,24 +14,24 @@ pub(crate) struct StartTag<'d> {
 
 /// What an attribute refers to.
 #[derive(Clone, Copy)]
-pub(crate) struct TagReference<'d> {
+pub struct TagReference<'d> {
     /// The value of the attribute.
-    pub(crate) value: Raw<'d>,
+    pub value: Raw<'d>,
     /// How URLs are written in the value.
-    pub(crate) form: Form,
+    pub form: Form,
     /// The URL names a part of the page, such as an image, and does not lead elsewhere.
-    pub(crate) is_embedded: bool,
+    pub is_embedded: bool,
 }
 
 impl<'d> StartTag<'d> {
     /// A new tag begins.
-    pub(crate) fn begin(&mut self, name: &[u8]) {
+    pub fn begin(&mut self, name: &[u8]) {
         self.element = Element::of(name);
         self.attributes.clear();
     }
 
     /// An attribute of the tag. The first one of each name counts.
-    pub(crate) fn attribute(&mut self, name: &[u8], value: Raw<'d>) {
+    pub fn attribute(&mut self, name: &[u8], value: Raw<'d>) {
         if let Some(attribute) = Attribute::of(name)
             && self.value(attribute).is_none()
         {
@@ -39,12 +39,12 @@ impl<'d> StartTag<'d> {
         }
     }
 
-    pub(crate) fn element(&self) -> Element {
+    pub fn element(&self) -> Element {
         self.element
     }
 
     /// Whether the tag has an attribute that means something.
-    pub(crate) fn has_attributes(&self) -> bool {
+    pub fn has_attributes(&self) -> bool {
         !self.attributes.is_empty()
     }
 
@@ -59,7 +59,7 @@ impl<'d> StartTag<'d> {
     }
 
     /// The names that fragments can have.
-    pub(crate) fn anchors(&self) -> impl Iterator<Item = Raw<'d>> {
+    pub fn anchors(&self) -> impl Iterator<Item = Raw<'d>> {
         let name = self
             .value(Attribute::Name)
             .filter(|_| self.element == Element::Anchor);
@@ -67,18 +67,18 @@ impl<'d> StartTag<'d> {
     }
 
     /// The text in place of an image.
-    pub(crate) fn alternative(&self) -> Option<Raw<'d>> {
+    pub fn alternative(&self) -> Option<Raw<'d>> {
         self.value(Attribute::Alt)
     }
 
     /// The text of an image that has no URL.
-    pub(crate) fn only_text(&self) -> Option<Raw<'d>> {
+    pub fn only_text(&self) -> Option<Raw<'d>> {
         let is_image = self.element == Element::Image && self.value(Attribute::Src).is_none();
         self.alternative().filter(|_| is_image)
     }
 
     /// What the attributes refer to, in their order.
-    pub(crate) fn references(&self) -> impl Iterator<Item = TagReference<'d>> {
+    pub fn references(&self) -> impl Iterator<Item = TagReference<'d>> {
         let rel = self
             .value(Attribute::Rel)
             .filter(|_| self.element == Element::Link);
@@ -105,7 +105,7 @@ impl<'d> StartTag<'d> {
 
 /// The elements that mean something here.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) enum Element {
+pub enum Element {
     Anchor,
     Area,
     Body,
@@ -129,7 +129,7 @@ pub(crate) enum Element {
 }
 
 impl Element {
-    pub(crate) fn of(name: &[u8]) -> Self {
+    pub fn of(name: &[u8]) -> Self {
         match name {
             b"a" => Self::Anchor,
             b"area" => Self::Area,
@@ -179,7 +179,7 @@ impl Element {
 
 /// How URLs are written in an attribute.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Form {
+pub enum Form {
     Url,
     /// A list of images: see [`candidates`].
     Candidates,
@@ -279,7 +279,7 @@ const PARTS: [&str; 9] = [
 ];
 
 /// Where the URLs of a `srcset` stand. The descriptor after each URL is skipped.
-pub(crate) fn candidates(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
+pub fn candidates(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let is_between = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
@@ -309,7 +309,7 @@ pub(crate) fn candidates(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
 }
 
 /// Where the URL stands in the `content` of `http-equiv=refresh`: `5; url=next` (HTML §4.2.5.3).
-pub(crate) fn refreshed(content: &[u8]) -> Option<Range<usize>> {
+pub fn refreshed(content: &[u8]) -> Option<Range<usize>> {
     let is_between = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b';' | b',');
     let trimmed = content.trim_ascii_start();
     let (time, behind) = trimmed.split_at(trimmed.iter().position(is_between)?);

@@ -12,7 +12,7 @@ use memchr::{memchr, memchr2, memmem};
 use super::references::{self, Context};
 
 /// A receiver of the stream. Names are in lower case, but a name of more than [`NAME`] bytes is given as written.
-pub(crate) trait Sink<'d> {
+pub trait Sink<'d> {
     /// A start tag begins. Its attributes follow, and then [`opened`](Self::opened).
     fn open(&mut self, name: &[u8]);
     /// An attribute of the start tag. The same name may come again: the first one counts (HTML §13.2.5.33).
@@ -34,33 +34,33 @@ pub(crate) trait Sink<'d> {
 }
 
 /// Longest name of a tag or an attribute that is given in lower case.
-pub(crate) const NAME: usize = 32;
+pub const NAME: usize = 32;
 
 /// A text or a value as it stands in the page.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Raw<'d> {
+pub struct Raw<'d> {
     /// The bytes, as written.
-    pub(crate) bytes: &'d [u8],
+    pub bytes: &'d [u8],
     /// Where the bytes begin in the page.
-    pub(crate) at: usize,
+    pub at: usize,
     /// Where character references are known.
     context: Option<Context>,
 }
 
 impl<'d> Raw<'d> {
     /// The text with character references decoded, and CR LF and CR replaced by LF.
-    pub(crate) fn decode(self) -> Cow<'d, [u8]> {
+    pub fn decode(self) -> Cow<'d, [u8]> {
         references::decode(self.bytes, self.context)
     }
 
     /// Where the bytes stand in the page.
-    pub(crate) fn span(self) -> Range<usize> {
+    pub fn span(self) -> Range<usize> {
         self.at..self.at + self.bytes.len()
     }
 }
 
 /// Tokenises a page.
-pub(crate) fn read<'d>(page: &'d [u8], sink: &mut impl Sink<'d>) {
+pub fn read<'d>(page: &'d [u8], sink: &mut impl Sink<'d>) {
     let mut tokeniser = Tokeniser {
         page,
         at: 0,

@@ -11,7 +11,7 @@ use super::bucket::{Bucket, Object};
 use super::children::Children;
 use super::shape::Shape;
 use super::{EntryKind, Listing, PageError, PageLimits, time};
-use crate::listing::range::SizeRange;
+use crate::range::SizeRange;
 
 pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, PageError> {
     let mut document = Document::new(body);

@@ -1,7 +1,7 @@
 //! Sizes as index pages show them, read as the range of sizes that the text can stand for. Each server rounds in its
 //! own way, so each has its own inverse function here. Each range is as narrow as the text allows.
 
-use crate::listing::range::SizeRange;
+use crate::range::SizeRange;
 
 /// How a server writes sizes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

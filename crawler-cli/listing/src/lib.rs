@@ -14,7 +14,7 @@ use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use url::Url;
 
-use crate::listing::markup::encoding::{self, Declaration, encoding};
+use crate::markup::encoding::{self, Declaration, encoding};
 use children::Children;
 use range::{ListedTime, SizeRange};
 use rows::Rows;
@@ -26,7 +26,7 @@ mod header;
 mod json;
 mod left_out;
 mod links;
-pub(crate) mod markup;
+pub mod markup;
 pub mod path;
 pub mod range;
 mod rows;
@@ -415,7 +415,7 @@ impl Listing {
 }
 
 /// The request target of `next`, if it is another part of the directory `page`: the same path with another query.
-pub(super) fn next_page(next: &Url, page: &Url) -> Option<String> {
+pub fn next_page(next: &Url, page: &Url) -> Option<String> {
     let is_here = next.origin() == page.origin() && next.path() == page.path();
     let query = next.query()?;
     (is_here && Some(query) != page.query()).then(|| format!("{}?{query}", next.path()))
@@ -434,7 +434,7 @@ fn next_offset(page: &Url, entries: usize) -> Option<String> {
 }
 
 /// Whether a query only changes the order or layout of an index page. The URL without the query has the same entries.
-pub(super) fn is_sort_query(query: &str) -> bool {
+pub fn is_sort_query(query: &str) -> bool {
     query.split(['&', ';']).all(|pair| {
         let key = pair.split_once('=').map_or(pair, |(key, _)| key);
         SORT_KEYS.contains(&key)
@@ -442,7 +442,7 @@ pub(super) fn is_sort_query(query: &str) -> bool {
 }
 
 /// Whether a query has the form that only the sort links of Apache's listings have: `C=N;O=D`.
-pub(super) fn is_column_query(query: &str) -> bool {
+pub fn is_column_query(query: &str) -> bool {
     let bytes = query.as_bytes();
     bytes.len() == 7
         && (bytes.starts_with(b"C=") && bytes[3..].starts_with(b";O="))
@@ -451,7 +451,7 @@ pub(super) fn is_column_query(query: &str) -> bool {
 }
 
 /// Whether a query requests a listing of a bucket. The same path with another such query is another directory.
-pub(super) fn is_listing_query(query: &str) -> bool {
+pub fn is_listing_query(query: &str) -> bool {
     query.split('&').all(|pair| {
         let key = pair.split_once('=').map_or(pair, |(key, _)| key);
         LISTING_KEYS.contains(&key)
@@ -459,7 +459,7 @@ pub(super) fn is_listing_query(query: &str) -> bool {
 }
 
 /// The request target of the first page of a directory, of which this is a further one.
-pub(super) fn first_page(target: &str) -> String {
+pub fn first_page(target: &str) -> String {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let kept: Vec<_> = query
         .split('&')

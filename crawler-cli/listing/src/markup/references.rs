@@ -8,7 +8,7 @@ use memchr::{memchr, memchr2, memchr3};
 
 /// Where a character reference stands. In an attribute, `&name=` and `&namex` are no references without `;`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Context {
+pub enum Context {
     /// The text of an element.
     Text,
     /// The value of an attribute. A NUL becomes U+FFFD.
@@ -16,7 +16,7 @@ pub(crate) enum Context {
 }
 
 /// Decodes character references, and replaces CR LF and CR by LF. Without a context there are no references.
-pub(crate) fn decode(text: &[u8], context: Option<Context>) -> Cow<'_, [u8]> {
+pub fn decode(text: &[u8], context: Option<Context>) -> Cow<'_, [u8]> {
     let plain = match context {
         Some(Context::Attribute) => memchr3(b'&', b'\r', 0, text),
         Some(Context::Text) => memchr2(b'&', b'\r', text),

@@ -16,7 +16,7 @@ use super::left_out::LeftOut;
 use super::links::has_page_extension;
 use super::web_page::is_name;
 use super::{Entry, EntryKind, PageLimits};
-use crate::listing::path;
+use crate::path;
 
 /// The entries found so far.
 #[derive(Debug)]

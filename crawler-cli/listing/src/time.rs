@@ -1,7 +1,7 @@
 //! Times as index pages show them. All known formats can be told apart without knowing the server, except for the order
 //! of day and month in a date with slashes.
 
-use crate::listing::range::ListedTime;
+use crate::range::ListedTime;
 
 /// A time found in a text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -10,9 +10,9 @@ use url::Url;
 
 use super::children::as_reference;
 use super::{LeftOut, PageError, PageLimits};
-use crate::listing::markup::encoding::{Declaration, encoding, join};
-use crate::listing::markup::html::{self, Raw, Sink};
-use crate::listing::markup::links::{Form, StartTag, candidates, refreshed};
+use crate::markup::encoding::{Declaration, encoding, join};
+use crate::markup::html::{self, Raw, Sink};
+use crate::markup::links::{Form, StartTag, candidates, refreshed};
 
 /// The links of a page.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

@@ -14,8 +14,8 @@ use super::shape::Shape;
 use super::size::Style;
 use super::time::{self, DateOrder, ParsedTime, SlashedDate};
 use super::web_page::is_name;
-use crate::listing::markup::html::{Raw, Sink};
-use crate::listing::range::{ListedTime, SizeRange};
+use crate::markup::html::{Raw, Sink};
+use crate::range::{ListedTime, SizeRange};
 
 /// Collects the rows of a page from its tags, attributes and texts.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use super::html::{self, Raw, Sink};
 
 /// How a document declares its encoding.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Declaration {
+pub enum Declaration {
     /// By `<meta>`, or as XML.
     Html,
     /// By `<?xml encoding=...?>`.
@@ -21,7 +21,7 @@ pub(crate) enum Declaration {
 
 /// The encoding of a document, and where its text begins: that of the byte order mark, else `charset` (the label in
 /// `Content-Type`), else what it declares. An unknown label counts as none.
-pub(crate) fn encoding(
+pub fn encoding(
     bytes: &[u8],
     charset: Option<&str>,
     declaration: Declaration,
@@ -32,7 +32,7 @@ pub(crate) fn encoding(
 }
 
 /// The `charset` parameter of a `Content-Type`.
-pub(crate) fn charset(content_type: &str) -> Option<&str> {
+pub fn charset(content_type: &str) -> Option<&str> {
     content_type.split(';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
         let is_charset = name.trim().eq_ignore_ascii_case("charset");
@@ -42,7 +42,7 @@ pub(crate) fn charset(content_type: &str) -> Option<&str> {
 
 /// Resolves a reference of a document in this encoding, as browsers do (WHATWG URL §4.4): the query is sent in the encoding
 /// of the document, the path in UTF-8; `http:x` is relative if the base is http, too.
-pub(crate) fn join(
+pub fn join(
     base: &Url,
     reference: &str,
     encoding: &'static Encoding,

@@ -14,8 +14,8 @@ use url::Url;
 
 use super::children::as_reference;
 use super::is_sort_query;
-use crate::listing::markup::html::{self, Raw, Sink};
-use crate::listing::path;
+use crate::markup::html::{self, Raw, Sink};
+use crate::path;
 use plain::terminal::neutralise;
 
 /// What a page is that lists no directory.

@@ -13,7 +13,7 @@ use url::Url;
 use super::children::Children;
 use super::shape::Shape;
 use super::{EntryKind, Listing, PageError, PageLimits, time};
-use crate::listing::range::SizeRange;
+use crate::range::SizeRange;
 
 pub(super) fn read(body: &[u8], page: &Url, limits: PageLimits) -> Result<Listing, PageError> {
     let (array, is_closed) = without_callback(body);
