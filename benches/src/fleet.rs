@@ -16,9 +16,9 @@ use crawler_cli::store::{
     Database, DueUrl, FleetStore as _, Judgement, LEASE, Lane, Lanes, NewUrl, NewWorker, Place,
     StoreError, WatchStore as _,
 };
-use crawler_cli::verdict::Answer;
-use crawler_cli::verdict::Verdict;
-use crawler_cli::verdict::life::{Context, Profile};
+use verdict::Answer;
+use verdict::Verdict;
+use verdict::life::{Context, Profile};
 use jiff::Timestamp;
 
 #[path = "../../crawler-cli/tests/common/cluster.rs"]

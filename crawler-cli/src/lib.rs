@@ -19,5 +19,4 @@ pub mod jobs;
 mod report;
 mod stdout;
 pub mod store;
-pub mod verdict;
 pub mod watch;

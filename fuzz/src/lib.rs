@@ -17,7 +17,7 @@ pub use coding::coding;
 pub use exchange::exchange;
 pub use fields::fields;
 pub use links::links;
-pub use listing::listing;
+pub use self::listing::listing;
 pub use pipeline::pipeline;
 pub use url::{cookies, proxy, url};
 

@@ -4,7 +4,7 @@ use super::record::Checked;
 use super::sources::Problem;
 use super::summary::Summary;
 use crate::store::StoreError;
-use crate::verdict::guard::Guard;
+use verdict::guard::Guard;
 
 /// The events that [`Checker::run`](super::Checker::run) reports.
 #[derive(Clone, Copy, Debug)]

@@ -8,13 +8,13 @@ use courser::{DnsError, Error, ErrorKind, LimitExceeded, PeerFault, Phase, TlsFa
 
 use crate::crawl::failure::FailureScope;
 use crate::crawl::stats;
-use crate::verdict::Cause;
-use crate::verdict::guard::LocalSign;
+use verdict::Cause;
+use verdict::guard::LocalSign;
 
 /// A request without a complete answer.
 ///
 /// ```
-/// use crawler_cli::verdict::Cause;
+/// use verdict::Cause;
 /// use crawler_cli::check::failure::Failure;
 ///
 /// let mut response = courser::Response::new();

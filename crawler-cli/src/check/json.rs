@@ -12,7 +12,7 @@ use jiff::fmt::temporal::DateTimePrinter;
 use super::{Checked, reason};
 use plain::redirect::Redirect;
 use plain::terminal::push_json_string;
-use crate::verdict::Reference;
+use verdict::Reference;
 
 /// Appends the line of a URL.
 pub(crate) fn write(checked: &Checked, out: &mut Vec<u8>) {

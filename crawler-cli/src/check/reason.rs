@@ -6,7 +6,7 @@ use super::host::GIVEN_UP;
 use super::{Checked, Standing};
 use plain::redirect::Redirect;
 use plain::text::rough_span;
-use crate::verdict::{Cause, Verdict};
+use verdict::{Cause, Verdict};
 
 /// Why a URL is not good, or where its redirects lead; `None` if it is good without redirects.
 pub(crate) fn reason(checked: &Checked) -> Option<String> {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::verdict::life::State;
-use crate::verdict::{Answer, Reference, Verdict};
+use verdict::life::State;
+use verdict::{Answer, Reference, Verdict};
 
 /// A URL, what a check said about it, and all places that refer to it.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::record::{Checked, Said, Standing};
 use crate::crawl::stats::Stats;
-use crate::verdict::{Cause, Class};
+use verdict::{Cause, Class};
 
 /// The progress or the outcome of a check. Numbers of URLs count each URL once, however it is spelled and however often it
 /// is [reported](Checked::before).
@@ -202,8 +202,8 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::Answer;
-    use crate::verdict::Verdict;
+    use verdict::Answer;
+    use verdict::Verdict;
 
     const URL: &str = "http://h.example/";
 

@@ -8,8 +8,8 @@ use url::Url;
 use super::host::UrlCheck;
 use super::links::Kind;
 use super::sources::ProblemKind;
-use crate::verdict::Answer;
-use crate::verdict::Verdict;
+use verdict::Answer;
+use verdict::Verdict;
 
 /// Identifies a URL among all URLs of a run.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

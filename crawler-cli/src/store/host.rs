@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::verdict::guard::Reach;
-use crate::verdict::life::Cleared;
-use crate::verdict::life::time::after;
-use crate::verdict::{Cause, HEAD_FACTS_LAST, HeadFault, Verdict};
+use verdict::guard::Reach;
+use verdict::life::Cleared;
+use verdict::life::time::after;
+use verdict::{Cause, HEAD_FACTS_LAST, HeadFault, Verdict};
 
 /// The number of a host in a store.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -36,7 +36,7 @@ pub struct HostFacts {
     /// The last control: a request whose answer says whether the host works at all.
     pub control: Option<Control>,
     /// The negative episodes of the host's URLs that were cleared, oldest first: what
-    /// [`Cleared`](crate::verdict::life::Cleared) keeps.
+    /// [`Cleared`](verdict::life::Cleared) keeps.
     pub episodes: Vec<Episode>,
 }
 

@@ -4,7 +4,7 @@ use url::Url;
 
 use super::host::{Host, HostId};
 use super::record::LinkId;
-use crate::verdict::{Reference, Verdict};
+use verdict::{Reference, Verdict};
 
 /// The number of a URL in a store.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

@@ -5,8 +5,8 @@ use url::Url;
 
 use super::host::HostId;
 use super::link::{Demand, Link, UrlId};
-use crate::verdict::Answer;
-use crate::verdict::life::{Record as Life, State, Transition};
+use verdict::Answer;
+use verdict::life::{Record as Life, State, Transition};
 
 /// The number of an entry in the queue of a host. Later entries have larger numbers; no number is used twice.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]

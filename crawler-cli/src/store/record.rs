@@ -6,9 +6,9 @@ use jiff::Timestamp;
 
 use super::host::HostId;
 use super::link::UrlId;
-use crate::verdict::Answer;
-use crate::verdict::life::{Record as Life, State};
-use crate::verdict::{Class, Reference};
+use verdict::Answer;
+use verdict::life::{Record as Life, State};
+use verdict::{Class, Reference};
 
 /// The number of a distinct spelling of a URL in a run. Spellings that are found later have larger numbers.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]

@@ -8,8 +8,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::verdict::life::State;
-use crate::verdict::{Class, Verdict};
+use verdict::life::State;
+use verdict::{Class, Verdict};
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge;
@@ -25,7 +25,7 @@ pub type Ratio = gauge::Gauge<f64, AtomicU64>;
 /// Everything that is counted about checks.
 ///
 /// ```
-/// use crawler_cli::verdict::{Cause, Class, Verdict};
+/// use verdict::{Cause, Class, Verdict};
 /// use crawler_cli::watch::figures::{Code, Figures};
 ///
 /// let figures = Figures::default();

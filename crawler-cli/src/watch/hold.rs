@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::store::{Amendment, Change, DueId, HoldEnd, HostId, Lane, StoreError, WatchStore};
-use crate::verdict::life::Rules;
+use verdict::life::Rules;
 
 /// Takes URLs of a host out of quarantine. They are suspect, and due now; with [`HoldEnd::Confirm`] their evidence goes on
 /// as if there had been no guard, otherwise it begins anew. Returns the last one, if there are more: then this is to be

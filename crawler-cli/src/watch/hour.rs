@@ -94,8 +94,8 @@ pub const MINUTES: usize = 60;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::Verdict;
-    use crate::verdict::life::State;
+    use verdict::Verdict;
+    use verdict::life::State;
 
     #[test]
     fn minutes_are_counted_and_those_of_an_hour_are_kept() {

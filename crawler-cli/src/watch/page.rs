@@ -25,7 +25,7 @@ use plain::text::{count, rough_span, thousands};
 use crate::store::{
     Cursor, Event, Notice, NoticeId, Scope, StoreError, WatchStore as _, WatchedUrl,
 };
-use crate::verdict::life::State;
+use verdict::life::State;
 
 /// What the store and the service say, at one moment.
 #[derive(Debug)]

@@ -14,9 +14,9 @@ use std::time::Duration;
 use crate::common::{Answer, Script, crawler, gzip, lines, response, stderr};
 use crawler_cli::check::sources::{Input, List};
 use crawler_cli::check::{Checked, Checker, Event, Outcome, Standing, Summary};
-use crawler_cli::verdict::guard::Guard;
-use crawler_cli::verdict::life::State;
-use crawler_cli::verdict::{Cause, Class, Verdict};
+use verdict::guard::Guard;
+use verdict::life::State;
+use verdict::{Cause, Class, Verdict};
 use serde_json::json;
 use tempfile::TempDir;
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use crawler_cli::store::{ScheduleState, SetInfo, WorkerInfo};
-use crawler_cli::verdict::Verdict;
+use verdict::Verdict;
 use crawler_cli::watch::figures::Figures;
 use crawler_cli::watch::metrics::{Metrics, Sources};
 use crawler_cli::watch::vitals::{StoreFacts, Vitals};

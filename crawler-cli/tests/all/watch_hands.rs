@@ -20,10 +20,10 @@ use crawler_cli::store::{
     Amendment, Buried, Change, Engine, HostHold, Judgement, Lane, NewDeadLetter, StoreHandle as _,
     WatchStore as _, Writer, WriterSettings,
 };
-use crawler_cli::verdict::Answer;
-use crawler_cli::verdict::guard::{Guard, Hold};
-use crawler_cli::verdict::life::{Context, Profile, State};
-use crawler_cli::verdict::{Cause, Verdict};
+use verdict::Answer;
+use verdict::guard::{Guard, Hold};
+use verdict::life::{Context, Profile, State};
+use verdict::{Cause, Verdict};
 use crawler_cli::watch::control::{
     ControlServer, CoreMessage, CoreStatus, HostWaits, Operator, core_channel, socket_of,
 };

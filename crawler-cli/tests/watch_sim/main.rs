@@ -61,7 +61,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crawler_cli::verdict::life::{GoneRule, Intervals, Profile, Rules};
+use verdict::life::{GoneRule, Intervals, Profile, Rules};
 use crawler_cli::watch::core::{Limit, Limits, Settings};
 use libtest_mimic::{Arguments, Failed, Trial};
 

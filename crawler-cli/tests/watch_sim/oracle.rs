@@ -10,7 +10,7 @@ use crawler_cli::store::{
     Cursor, Cycle, CycleId, Event, Guarded, Lane, Lanes, Notice, NoticeId, Store, StoreError,
     WatchStore, Which,
 };
-use crawler_cli::verdict::life::{Negative, Rules, State};
+use verdict::life::{Negative, Rules, State};
 use jiff::Timestamp;
 
 use crate::alerts::Alerts;

@@ -39,7 +39,7 @@ use crate::crawl::stats::{Reason, Stats, Waiting};
 use crate::crawl::work::{Body, HostWork, RequestId, Submission};
 use plain::origin::{is_loopback, same_host};
 use plain::random::seed_of_host;
-use crate::verdict::{Ask, Cause, HeadFacts, HeadFault, Verdict};
+use verdict::{Ask, Cause, HeadFacts, HeadFault, Verdict};
 
 pub use shared::{HeadUse, Observe, Policy, Purpose, Shared};
 pub(in crate::check) use url_check::UrlCheck;

@@ -17,7 +17,7 @@ use crate::crawl::retry::{Decision, Failed, Others, decide};
 use crate::crawl::retry_queue::Attempts;
 use crate::crawl::robots::{Access, READ, Robots, redirected};
 use crate::crawl::stats::Class;
-use crate::verdict::Cause;
+use verdict::Cause;
 
 /// The request for robots.txt, or for the sitemap.
 #[derive(Debug)]

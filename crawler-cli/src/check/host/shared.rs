@@ -14,7 +14,7 @@ use super::page::AnswerBody;
 use crate::check::task::{Hop, Outcome, Page, UrlId};
 use crate::crawl::policy::{HostPolicy, RetryPolicy};
 use crate::crawl::stats::Stats;
-use crate::verdict::guard::LocalSign;
+use verdict::guard::LocalSign;
 
 /// The settings of checks at hosts.
 ///

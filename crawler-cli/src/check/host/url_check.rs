@@ -24,7 +24,7 @@ use crate::crawl::retry::{Decision, Failed, Others, Reason, decide};
 use crate::crawl::retry_queue::Attempts;
 use crate::crawl::stats;
 use plain::origin::same_host;
-use crate::verdict::{
+use verdict::{
     Answer, Ask, Attempt, Cause, Class, Evidence, HeadFacts, HeadVerdict, ResponseFacts, Step,
     Verdict,
 };

@@ -2,7 +2,7 @@
 
 use crate::check::sources::{self, Batch, Problem};
 use crate::store::{Demand, Link, Target};
-use crate::verdict::Reference;
+use verdict::Reference;
 
 /// A part of what the sources say.
 #[derive(Debug)]

@@ -14,13 +14,13 @@ use url::Position;
 use crate::check::event::GuardChange;
 use crate::check::task::{Outcome, UrlId};
 use crate::store::{HostId, Queued};
-use crate::verdict::guard::{
+use verdict::guard::{
     FlipStep, Guard, HoldBack, HostFlip, LocalSign, OwnNetwork, OwnNetworkRules, Reach, Reason,
     Round, Switch,
 };
-use crate::verdict::life::Held;
-use crate::verdict::life::time::between;
-use crate::verdict::{Class, Verdict};
+use verdict::life::Held;
+use verdict::life::time::between;
+use verdict::{Class, Verdict};
 
 /// A URL that was asked.
 #[derive(Debug)]

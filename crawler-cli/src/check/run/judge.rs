@@ -3,10 +3,10 @@
 use crate::check::checker::{Blocked, Redirects, Tolerance};
 use crate::check::record::{Checked, Standing};
 use crate::store::{Demand, Record};
-use crate::verdict::Answer;
-use crate::verdict::Reference;
-use crate::verdict::life::{Record as Life, Rules, State};
-use crate::verdict::{Cause, Class, Verdict};
+use verdict::Answer;
+use verdict::Reference;
+use verdict::life::{Record as Life, Rules, State};
+use verdict::{Cause, Class, Verdict};
 
 /// Judges records by the options of the check.
 #[derive(Clone, Debug)]

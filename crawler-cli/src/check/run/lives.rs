@@ -6,9 +6,9 @@ use jiff::Timestamp;
 
 use plain::random::Random;
 use crate::store::{Change, HostFacts, Past, Queued};
-use crate::verdict::Answer;
-use crate::verdict::Verdict;
-use crate::verdict::life::{Context, Held, Record as Life, Rules};
+use verdict::Answer;
+use verdict::Verdict;
+use verdict::life::{Context, Held, Record as Life, Rules};
 
 /// The lives of URLs.
 #[derive(Debug)]

@@ -28,8 +28,8 @@ use crate::crawl::transfer::Transfer;
 use plain::origin::root_of;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Completed, EntryId, HostId, Queued, StoreError};
-use crate::verdict::guard::{self, Guard};
-use crate::verdict::life::{Held, Rules};
+use verdict::guard::{self, Guard};
+use verdict::life::{Held, Rules};
 
 mod fed;
 mod guards;

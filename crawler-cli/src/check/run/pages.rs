@@ -14,8 +14,8 @@ use crate::check::task::{Outcome, Page, PageLink};
 use listing::markup::encoding::join;
 use plain::origin::root_of;
 use crate::store::{Demand, Link, Queued, Target};
-use crate::verdict::Reference;
-use crate::verdict::{Cause, Verdict};
+use verdict::Reference;
+use verdict::{Cause, Verdict};
 
 /// Decides about the links of pages.
 #[derive(Debug)]

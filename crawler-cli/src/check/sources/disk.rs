@@ -11,7 +11,7 @@ use url::Url;
 
 use super::open::opened;
 use crate::check::links::{Anchors, Document, Format, Link, Visitor};
-use crate::verdict::{Cause, Verdict};
+use verdict::{Cause, Verdict};
 
 /// Looks up links on the disk.
 pub(super) struct Disk {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use url::Url;
 
-use crate::verdict::{Reference, Verdict};
+use verdict::{Reference, Verdict};
 
 /// A place that refers to a URL.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use crossbeam_channel::Sender;
 
 use super::resolve::Resolved;
 use super::{Batch, Occurrence, Problem, ProblemKind, Target};
-use crate::verdict::Reference;
+use verdict::Reference;
 
 /// Where the reader puts what it reads of one source.
 pub(super) struct Outlet {

@@ -11,7 +11,7 @@ use super::disk::Disk;
 use super::{SourceOptions, Target};
 use crate::check::select::Selection;
 use listing::markup::encoding::join;
-use crate::verdict::{Cause, Verdict};
+use verdict::{Cause, Verdict};
 
 /// Resolves links. All threads share one.
 pub(super) struct Resolver {

@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
-use crate::verdict::{Reference, Verdict};
+use verdict::{Reference, Verdict};
 
 /// A folder of sources.
 struct Folder(tempfile::TempDir);

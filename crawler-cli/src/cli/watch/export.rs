@@ -15,7 +15,7 @@ use crate::cli::usage::{Failure, usage};
 use plain::files::{beside, replace, resolved};
 use plain::terminal::{neutralise, say};
 use crate::store::{Cursor, StoreErrorKind};
-use crate::verdict::life::State;
+use verdict::life::State;
 use crate::watch::hands::{ExportError, ExportFormat, Exported, Reader};
 
 /// Print all URLs with their states, or all changes

@@ -4,7 +4,7 @@ use super::list::each;
 use super::verb::{ConfigFile, state};
 use crate::cli::usage::{Failure, usage};
 use plain::terminal::{neutralise, say};
-use crate::verdict::life::State;
+use verdict::life::State;
 use crate::watch::control::{Command, Target};
 
 /// What was typed about them.

@@ -7,7 +7,7 @@ use crate::cli::usage::{Failure, usage};
 use crate::find::Find;
 use crate::stdout;
 use crate::store::Place;
-use crate::verdict::life::State;
+use verdict::life::State;
 use crate::watch::config::{JobConfig, Loaded};
 use crate::watch::control::{ControlError, Hand, Schedules, live_status};
 use crate::watch::hands::{ExportError, Live, Reader, Shape};

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::check::{Ending, HostTally, Outcome, Summary};
 use plain::text::{count, size, span, thousands};
 use crate::report::statistics::{cpu_text, held_text, with_costs};
-use crate::verdict::{Cause, Class};
+use verdict::{Cause, Class};
 
 /// Whether nothing fails.
 pub(super) fn is_good(summary: &Summary) -> bool {

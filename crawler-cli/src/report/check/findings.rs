@@ -9,7 +9,7 @@ use url::{Position, Url};
 use crate::check::host::GIVEN_UP;
 use crate::check::reason::{is_of_host_given_up, reason};
 use crate::check::{Checked, Redirects, Standing};
-use crate::verdict::Reference;
+use verdict::Reference;
 
 /// In which part of a report a URL is listed, in the order of the parts.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

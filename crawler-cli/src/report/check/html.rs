@@ -10,7 +10,7 @@ use crate::check::{Ending, HostTally, Outcome, Summary};
 use plain::terminal;
 use plain::text::{count, size, span, thousands};
 use crate::report::page::{self, line, link, section};
-use crate::verdict::Class;
+use verdict::Class;
 
 /// The whole page. `made` is the time of the report, as text.
 pub(super) fn page(title: &str, findings: &Findings, summary: &Summary, made: &str) -> String {

@@ -12,7 +12,7 @@ use super::findings::{Judged, Part, source_name};
 use super::sink::Sink;
 use crate::check::{Standing, Summary};
 use plain::terminal;
-use crate::verdict::Reference;
+use verdict::Reference;
 
 /// Test cases that wait for their header.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use crate::check::Summary;
 use crate::crawl::stats::Stats;
 use plain::text::thousands;
 use crate::report::live::Viewed;
-use crate::verdict::Class;
+use verdict::Class;
 
 impl Viewed for Summary {
     fn stats(&self) -> &Stats {

@@ -13,8 +13,8 @@ use crate::check::reason::reason;
 use crate::check::sources::{Problem, ProblemKind};
 use crate::check::{Ending, Standing};
 use plain::redirect::Redirect;
-use crate::verdict::Answer;
-use crate::verdict::{Cause, Class, Reference, Verdict};
+use verdict::Answer;
+use verdict::{Cause, Class, Reference, Verdict};
 
 /// A URL that was asked once, with no place that refers to it.
 fn checked(url: &str, verdict: Verdict) -> Checked {
@@ -75,7 +75,7 @@ fn samples() -> Vec<Checked> {
     moved.answer.final_url.clone_from(&moved.answer.moved_to);
     let mut known = checked("https://k.example/", Verdict::Failed(Cause::Status5xx(503)));
     known.answer.status = Some(503);
-    known.state = Some(crate::verdict::life::State::Unreachable);
+    known.state = Some(verdict::life::State::Unreachable);
     known.standing = Standing::FailsRecently(Some(Duration::from_secs(2 * 86_400)));
     let bad = "ht!tp://\u{1b}[31m\"<x>|\u{202e},=1+1";
     let mut invalid = checked(bad, Verdict::Failed(Cause::InvalidUrl));

@@ -6,7 +6,7 @@ use crate::store::sql::{Connection, Optional as _, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::tables::watch::{PRIVATE, Watched};
-use crate::verdict::life::State;
+use verdict::life::State;
 
 const READABLE: &str = "what is known about each watched URL can be read";
 const LANE: &str = "each URL is due in the lane of its state";

@@ -17,9 +17,9 @@ use crate::store::{
     NewDeadLetter, NewJob, NewUrl, Origin, Store as _, StoreErrorKind, WatchStore as _,
 };
 use crate::store::{CheckReport, check};
-use crate::verdict::Answer;
-use crate::verdict::life::{Context, Profile};
-use crate::verdict::{Cause, Verdict};
+use verdict::Answer;
+use verdict::life::{Context, Profile};
+use verdict::{Cause, Verdict};
 
 fn now() -> Timestamp {
     Timestamp::from_second(1_760_000_000).expect("in range")

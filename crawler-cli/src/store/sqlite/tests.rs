@@ -12,7 +12,7 @@ use crate::store::suite::{Durable, Engine, child, suite};
 use crate::store::tables::keys;
 use crate::store::*;
 use crate::store::{Demand, StoreErrorKind, Target};
-use crate::verdict::Reference;
+use verdict::Reference;
 
 mod file {
     use super::*;

@@ -21,9 +21,9 @@ use url::Url;
 
 use super::*;
 use plain::redirect::Redirect;
-use crate::verdict::Answer;
-use crate::verdict::life::{Record as Life, State};
-use crate::verdict::{Cause, Class, Reference, Verdict};
+use verdict::Answer;
+use verdict::life::{Record as Life, State};
+use verdict::{Cause, Class, Reference, Verdict};
 
 pub(crate) use admin::*;
 pub(crate) use job_model::jobs_agree_with_the_model;

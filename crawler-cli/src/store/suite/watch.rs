@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::*;
 use plain::random::Random;
-use crate::verdict::life::{Context, Profile, Rules};
+use verdict::life::{Context, Profile, Rules};
 
 /// A watched store whose time goes on as the test says.
 pub(super) struct Watch<S> {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::watch::{Watch, watch};
 use super::*;
 use crate::store::HoldEnd;
-use crate::verdict::guard::{Guard, Hold, Stops};
+use verdict::guard::{Guard, Hold, Stops};
 
 pub(crate) fn holds_survive<E: Engine>() {
     let (_engine, mut watch) = watch::<E>();

@@ -9,9 +9,9 @@ use super::failure::Failure;
 use plain::redirect::Redirect;
 use crate::store::sql::{self, Row};
 use crate::store::{Demand, Episode};
-use crate::verdict::Answer;
-use crate::verdict::life::{Record as Life, State};
-use crate::verdict::{Cause, Class, Verdict};
+use verdict::Answer;
+use verdict::life::{Record as Life, State};
+use verdict::{Cause, Class, Verdict};
 
 pub(in crate::store) fn time(millis: i64) -> Result<Timestamp, Failure> {
     Timestamp::from_millisecond(millis).map_err(|_| Failure::Damaged(format!("time {millis}")))

@@ -9,7 +9,7 @@ use super::failure::Failure;
 use crate::store::{
     Change, Control, DueId, HostFacts, HostId, Judgement, Lane, Late, NewDeadLetter, UrlId,
 };
-use crate::verdict::Answer;
+use verdict::Answer;
 
 #[derive(Deserialize, Serialize)]
 struct Line {
@@ -283,8 +283,8 @@ mod tests {
     use plain::random::Random;
     use plain::redirect::Redirect;
     use crate::store::Episode;
-    use crate::verdict::life::{Context, Profile};
-    use crate::verdict::{Cause, Verdict};
+    use verdict::life::{Context, Profile};
+    use verdict::{Cause, Verdict};
 
     fn at(seconds: i64) -> jiff::Timestamp {
         jiff::Timestamp::from_second(1_760_000_000 + seconds).expect("in range")
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let mut life = crate::verdict::life::Record::default();
+        let mut life = verdict::life::Record::default();
         let verdict = (Verdict::Failed(Cause::Status410), Some(410));
         let rules = Profile::Default.rules();
         let context = Context::default();
@@ -340,7 +340,7 @@ mod tests {
         let empty = Judgement {
             id,
             answer: None,
-            life: crate::verdict::life::Record::default(),
+            life: verdict::life::Record::default(),
             changes: Vec::new(),
             next: None,
             dead_letter: None,

@@ -39,9 +39,9 @@ pub use rejects::RejectedFigures;
 /// ```
 /// use std::ops::ControlFlow;
 ///
-/// use crawler_cli::verdict::{Reference, Verdict};
+/// use verdict::{Reference, Verdict};
 /// use crawler_cli::store::Database;
-/// use crawler_cli::verdict::Answer;
+/// use verdict::Answer;
 /// use crawler_cli::store::{Completed, Demand, EntryId, Link, LinkId, Selection, Store, Target};
 /// use jiff::Timestamp;
 /// use url::Url;

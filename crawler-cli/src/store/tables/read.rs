@@ -16,7 +16,7 @@ use crate::store::{
     Control, Counts, Cursor, EntryId, Event, Host, HostFacts, HostId, LinkId, Past, Queued, Record,
     Selection, UrlHistory, UrlId,
 };
-use crate::verdict::{Class, Reference};
+use verdict::{Class, Reference};
 
 pub(super) fn take(
     db: &Connection,

@@ -225,9 +225,9 @@ mod tests {
     use plain::random::Random;
     use crate::store::sqlite::Sqlite;
     use crate::store::{Change, DueUrl, Judgement, Lane, Lanes, NewUrl, Origin, WatchStore as _};
-    use crate::verdict::Answer;
-    use crate::verdict::life::{Context, Profile};
-    use crate::verdict::{Cause, Verdict};
+    use verdict::Answer;
+    use verdict::life::{Context, Profile};
+    use verdict::{Cause, Verdict};
 
     const URLS: usize = 40;
 

@@ -8,8 +8,8 @@ use super::failure::Failure;
 use super::memory::{Memory, take};
 use crate::store::sql::{self, Connection, Optional as _, Statement, params};
 use crate::store::{Added, Change, Completed, Demand, HostFacts, HostId, Link};
-use crate::verdict::Answer;
-use crate::verdict::life::Record as Life;
+use verdict::Answer;
+use verdict::life::Record as Life;
 use add::Adder;
 pub(super) use begin::{begin_run, end_run};
 

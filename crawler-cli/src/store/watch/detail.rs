@@ -6,8 +6,8 @@ use jiff::Timestamp;
 
 use super::due::Lane;
 use crate::store::{Event, Host, UrlId};
-use crate::verdict::Answer;
-use crate::verdict::life::{Record as Life, State};
+use verdict::Answer;
+use verdict::life::{Record as Life, State};
 
 /// A URL that is or was watched.
 #[derive(Clone, Debug)]

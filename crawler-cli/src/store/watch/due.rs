@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use crate::store::{Change, Host, HostId, NewDeadLetter, UrlId};
-use crate::verdict::Answer;
-use crate::verdict::life::{Record as Life, State};
+use verdict::Answer;
+use verdict::life::{Record as Life, State};
 
 /// Where a due row waits. Each lane of a host is read on its own, earliest first.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::store::HostId;
-use crate::verdict::guard::Hold;
+use verdict::guard::Hold;
 
 /// A host that is held.
 #[derive(Clone, Debug, Eq, PartialEq)]

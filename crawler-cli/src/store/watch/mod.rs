@@ -29,8 +29,8 @@ pub use set::{
 };
 
 use super::{Cursor, Event, HostId, StoreError, UrlId};
-use crate::verdict::guard::Stops;
-use crate::verdict::life::State;
+use verdict::guard::Stops;
+use verdict::life::State;
 
 /// What an engine that keeps watched URLs can do. The module has the words.
 ///

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use url::{Position, Url};
 
 use crate::store::UrlId;
-use crate::verdict::life::State;
+use verdict::life::State;
 
 /// Who made a URL a member of a set.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -12,7 +12,7 @@ use super::text_file;
 use super::{Config, JobConfig};
 use plain::terminal;
 use crate::store;
-use crate::verdict::life::Profile;
+use verdict::life::Profile;
 use crate::watch::config::toml_text::Position;
 
 /// A configuration that was read, with the places of its values.

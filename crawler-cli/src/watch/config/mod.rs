@@ -44,7 +44,7 @@ pub use sections::{
 
 use std::path::Path;
 
-use crate::verdict::life::Reconcile;
+use verdict::life::Reconcile;
 
 /// The configuration of the service. The default is that of an empty file.
 #[derive(Clone, Debug, Default, PartialEq)]

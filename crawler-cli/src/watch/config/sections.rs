@@ -10,8 +10,8 @@ use url::Url;
 
 use crate::crawl::transfer::USER_AGENT;
 use crate::store::Place;
-use crate::verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
-use crate::verdict::life::{Profile, Rules};
+use verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
+use verdict::life::{Profile, Rules};
 
 /// `[store]`.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::*;
-use crate::verdict::life::{Ladder, Profile};
+use verdict::life::{Ladder, Profile};
 
 fn parse(text: &str) -> Result<Config, Vec<String>> {
     Config::parse(text, Path::new("dir"))

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::message::{Command, LiveStatus, Refusal, RefusalKind, Reply, ScheduleDeed};
 use super::perform::{By, Schedules, perform};
 use super::socket::{LineLimits, Lines, connect, socket_of};
-use crate::verdict::life::Rules;
+use verdict::life::Rules;
 
 use crate::store::{Database, Inline, Place, StoreError, StoreErrorKind, StoreHandle};
 use crate::watch::hold::release_piece;
@@ -19,7 +19,7 @@ use crate::watch::hold::release_piece;
 /// The way of commands to a store.
 ///
 /// ```
-/// use crawler_cli::verdict::life::Profile;
+/// use verdict::life::Profile;
 /// use crawler_cli::watch::control::{Command, Hand, Reply, Schedules};
 ///
 /// let folder = tempfile::tempdir()?;

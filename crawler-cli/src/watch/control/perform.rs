@@ -12,7 +12,7 @@ use crate::store::{
     Accepted, DeadLetterId, Engine, Guarded, HoldEnd, HostHold, HostId, NewUrl, Notice, Origin,
     Pause, ScheduleChange, Scope, StoreError, UrlId, Which,
 };
-use crate::verdict::life::State;
+use verdict::life::State;
 use crate::watch::config::{Overlap, ScheduleConfig};
 use crate::watch::hands::shown_url;
 use crate::watch::work::{firing_job, queue_of};

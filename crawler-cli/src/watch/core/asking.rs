@@ -22,8 +22,8 @@ use crate::crawl::stats::{Stats, Waiting};
 use crate::crawl::work::HostWork as _;
 use plain::origin::root_of;
 use crate::store::{DueId, DueUrl, HostId, Lane, UrlId};
-use crate::verdict::HeadFault;
-use crate::verdict::guard::LocalSign;
+use verdict::HeadFault;
+use verdict::guard::LocalSign;
 
 /// What is being asked.
 #[expect(

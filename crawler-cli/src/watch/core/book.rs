@@ -10,7 +10,7 @@ use super::queue::{Kind, QueueId};
 use crate::check::task::Outcome;
 use crate::crawl::fleet::Fleet;
 use crate::store::{Control, DueUrl, HostFacts, HostId, Ready};
-use crate::verdict::guard::{FlipRules, HostFlip, Stops};
+use verdict::guard::{FlipRules, HostFlip, Stops};
 
 /// All hosts that are asked, or about which something has to be kept in mind.
 #[derive(Debug)]

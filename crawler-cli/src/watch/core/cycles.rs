@@ -10,9 +10,9 @@ use jiff::Timestamp;
 
 use plain::random::Random;
 use crate::store::{CycleCounts, CycleId, HostId};
-use crate::verdict::Class;
-use crate::verdict::life::time::{after, between};
-use crate::verdict::life::{Reconcile, State};
+use verdict::Class;
+use verdict::life::time::{after, between};
+use verdict::life::{Reconcile, State};
 
 /// The cycles.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use url::Url;
 
 use crate::store::HostId;
-use crate::verdict::guard::Reach;
-use crate::verdict::life::time::between;
-use crate::verdict::{Cause, Verdict};
+use verdict::guard::Reach;
+use verdict::life::time::between;
+use verdict::{Cause, Verdict};
 use crate::watch::control::{CoreStatus, HostFails};
 
 /// The hosts whose last answers failed.

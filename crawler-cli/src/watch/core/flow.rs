@@ -13,9 +13,9 @@ use crate::crawl::clock::Clock;
 use crate::crawl::fleet::TakeOf;
 use plain::random::seed_of_host;
 use crate::store::{DueUrl, Guarded, HostId, Lanes, Nature, Ready, StoreError, StoreHandle};
-use crate::verdict::life::State;
-use crate::verdict::life::time::after;
-use crate::verdict::{Cause, Verdict};
+use verdict::life::State;
+use verdict::life::time::after;
+use verdict::{Cause, Verdict};
 use courser::net::Net;
 use std::time::Duration;
 

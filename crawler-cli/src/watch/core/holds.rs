@@ -15,8 +15,8 @@ use crate::store::{
     Amendment, Change, DueId, DueUrl, Engine, Guarded, HoldEnd, HostHold, HostId, Lane, Nature,
     StoreError, StoreHandle, UrlId,
 };
-use crate::verdict::guard::{FlipStep, Guard};
-use crate::verdict::life::Rules;
+use verdict::guard::{FlipStep, Guard};
+use verdict::life::Rules;
 use crate::watch::hold::{PIECE, release_piece};
 
 /// What a sampled URL said.
@@ -138,7 +138,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         &mut self,
         now: Timestamp,
         host: HostId,
-        hold: Option<crate::verdict::guard::Hold>,
+        hold: Option<verdict::guard::Hold>,
         change: HoldChange,
     ) {
         let (Some(page), Some(hold)) = (self.book.get_mut(host), hold) else {

@@ -12,11 +12,11 @@ use super::telling::Telling;
 use crate::check::task::Outcome;
 use plain::random::Random;
 use crate::store::{Change, DueUrl, HostId, Judgement, Lane, NewDeadLetter};
-use crate::verdict::Answer;
-use crate::verdict::guard::{BudgetRules, PruneBudget};
-use crate::verdict::life::time::{after, between};
-use crate::verdict::life::{Context, Record as Life, Rules, Transition};
-use crate::verdict::{Cause, Verdict};
+use verdict::Answer;
+use verdict::guard::{BudgetRules, PruneBudget};
+use verdict::life::time::{after, between};
+use verdict::life::{Context, Record as Life, Rules, Transition};
+use verdict::{Cause, Verdict};
 use crate::watch::control::Pruned;
 use crate::watch::figures::Figures;
 

@@ -12,8 +12,8 @@ use crate::store::{
     CycleId, DueId, DueUrl, Engine, HostFacts, HostHold, HostId, Judgement, Lanes, Late, Nature,
     Op, Ready, StoreError, StoreHandle, UrlId, WatchCounts, WriterState,
 };
-use crate::verdict::guard::Stops;
-use crate::verdict::life::{Record as Life, State};
+use verdict::guard::Stops;
+use verdict::life::{Record as Life, State};
 
 /// What comes back from the store, and from others.
 #[derive(Debug)]

@@ -73,8 +73,8 @@ use super::control::{CoreInbox, CoreMessage};
 use super::figures::Figures;
 use crate::crawl::clock::Clock;
 use crate::store::{HostId, StoreHandle};
-use crate::verdict::guard::{LocalSign, Stops};
-use crate::verdict::life::time::{after, between};
+use verdict::guard::{LocalSign, Stops};
+use verdict::life::time::{after, between};
 
 pub use settings::{GuardRules, HostRule, Limit, Limits, Settings};
 pub use waiting::{Reason, Waiting};

@@ -9,10 +9,10 @@ use url::Url;
 use super::settings::GuardRules;
 use crate::check::task::Outcome;
 use crate::store::{DueUrl, HostId, UrlId};
-use crate::verdict::guard::{
+use verdict::guard::{
     HoldBack, LocalSign, OwnNetwork, OwnNetworkRules, Reach, Reason, Round, Stops, Switch,
 };
-use crate::verdict::life::time::after;
+use verdict::life::time::after;
 
 /// The guard of the own network.
 pub(super) struct Network {

@@ -10,7 +10,7 @@ use super::keeping::Failed;
 use super::queue::{Kind, QueueId};
 use crate::crawl::clock::Clock;
 use crate::store::{DueUrl, Guarded, HostId, Nature, Notice, StoreHandle, UrlId};
-use crate::verdict::guard::Round;
+use verdict::guard::Round;
 
 impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     /// The guard of the own network went on: nothing is asked but rounds. These URLs are to be asked again.

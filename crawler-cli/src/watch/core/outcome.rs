@@ -15,10 +15,10 @@ use crate::check::task::Outcome;
 use crate::crawl::clock::Clock;
 use plain::origin::same_host;
 use crate::store::{Control, DueUrl, HostId, Judgement, Lane, StoreHandle};
-use crate::verdict::guard::{FlipStep, LocalSign, Reach};
-use crate::verdict::life::time::after;
-use crate::verdict::life::{Context, State};
-use crate::verdict::{Cause, Class, Verdict};
+use verdict::guard::{FlipStep, LocalSign, Reach};
+use verdict::life::time::after;
+use verdict::life::{Context, State};
+use verdict::{Cause, Class, Verdict};
 
 /// From the works.
 impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {

@@ -11,8 +11,8 @@ use crate::crawl::identity::Identity;
 use crate::crawl::transfer::USER_AGENT;
 use crate::jobs::ceiling::{CeilingLimits, Ceilings, HostCeilings};
 use plain::host_pattern::HostPattern;
-use crate::verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
-use crate::verdict::life::{Reconcile, Rules};
+use verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
+use verdict::life::{Reconcile, Rules};
 
 /// What the core does, and how.
 ///

@@ -12,9 +12,9 @@ use crate::crawl::clock::Clock;
 use crate::crawl::stats;
 use plain::origin::root_of;
 use crate::store::{Guarded, HostId, Lane, Lanes, Nature, Ready, StoreHandle};
-use crate::verdict::guard::HostFlip;
-use crate::verdict::life::State;
-use crate::verdict::life::time::{after, before, between};
+use verdict::guard::HostFlip;
+use verdict::life::State;
+use verdict::life::time::{after, before, between};
 use crate::watch::control::{CoreStatus, GuardOn, HostWaits};
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::verdict::life::time::{after, between};
+use verdict::life::time::{after, between};
 
 /// The time of the core.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use url::Url;
 use super::failing::News;
 use plain::text::rough_span;
 use crate::store::NewDeadLetter;
-use crate::verdict::life::time::between;
-use crate::verdict::life::{State, Transition};
+use verdict::life::time::between;
+use verdict::life::{State, Transition};
 
 /// Tells the log of changes.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use super::Watcher;
 use super::keeping::Failed;
 use crate::crawl::clock::Clock;
 use crate::store::{HostId, Nature, StoreHandle, Tenure};
-use crate::verdict::life::time::after;
+use verdict::life::time::after;
 
 /// Until when this worker may ask, and when it gives the next sign of life.
 pub(super) struct Holding {

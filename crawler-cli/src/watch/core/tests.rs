@@ -18,7 +18,7 @@ use jiff::SignedDuration;
 
 use self::world::{Reaction, World};
 use crate::store::{Lane, Which};
-use crate::verdict::life::State;
+use verdict::life::State;
 use crate::watch::figures::{Method, Phase, Reason as Why, quantile};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ use crate::check::Checked;
 use crate::check::json::{self, Fields, rfc3339};
 use plain::terminal::csv_text;
 use crate::store::{Cursor, Event, Lane, Store, StoreError, UrlId, WatchStore, WatchedUrl, Which};
-use crate::verdict::life::{Answer as Past, State};
+use verdict::life::{Answer as Past, State};
 
 /// How URLs are written.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

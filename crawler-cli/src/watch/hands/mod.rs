@@ -52,7 +52,7 @@ pub enum Shape {
 /// Reads a store for an operator.
 ///
 /// ```
-/// use crawler_cli::verdict::life::Profile;
+/// use verdict::life::Profile;
 /// use crawler_cli::watch::control::{Command, Hand, Schedules};
 /// use crawler_cli::watch::hands::{Live, Reader, Shape};
 /// use jiff::Timestamp;

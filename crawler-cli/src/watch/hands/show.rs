@@ -8,9 +8,9 @@ use super::why::{Around, WhyNot, of_url};
 use super::words::{self, Columns, INDENT, Sheet, WIDTH, safe, stamp, stamp_from};
 use plain::text::{count, rough_span};
 use crate::store::{DeadLetter, Lane, UrlDetail};
-use crate::verdict::Answer;
-use crate::verdict::guard::Guard;
-use crate::verdict::life::{Flag, PruneWait, Record, State};
+use verdict::Answer;
+use verdict::guard::Guard;
+use verdict::life::{Flag, PruneWait, Record, State};
 
 /// The page about a URL. `letters` are its dead letters.
 pub(in crate::watch) fn text(
@@ -92,7 +92,7 @@ fn history(sheet: &mut Sheet, detail: &UrlDetail, now: Timestamp) {
     let mut columns = Columns::default();
     for (index, event) in detail.events.iter().enumerate() {
         let until = detail.events.get(index + 1).map_or(now, |next| next.at);
-        let lasted = rough_span(crate::verdict::life::time::between(event.at, until));
+        let lasted = rough_span(verdict::life::time::between(event.at, until));
         columns.row([
             stamp(event.at),
             format!("{} → {}", event.from.name(), event.to.name()),

@@ -12,8 +12,8 @@ use plain::text::{count, rough_span, size, thousands};
 use crate::store::{
     Cycle, HostDetail, HostHold, ScheduleState, Scope, SetInfo, UrlDetail, WatchCounts, WorkerInfo,
 };
-use crate::verdict::life::State;
-use crate::verdict::life::time::between;
+use verdict::life::State;
+use verdict::life::time::between;
 use crate::watch::control::{CoreStatus, LiveStatus, StoreCondition};
 
 /// What the store says about everything.

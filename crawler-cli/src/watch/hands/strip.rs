@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::store::UrlDetail;
-use crate::verdict::life::State;
+use verdict::life::State;
 
 /// A change of state: when, from, to.
 pub(super) type Step = (Timestamp, State, State);

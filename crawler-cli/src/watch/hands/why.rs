@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use super::words::{self, stamp_from};
 use plain::text::rough_span;
 use crate::store::{HostDetail, HostHold, Lane, Pause, Scope, UrlDetail, WorkerInfo};
-use crate::verdict::Cause;
-use crate::verdict::life::time::between;
+use verdict::Cause;
+use verdict::life::time::between;
 use crate::watch::control::{CoreStatus, HostWaits, LiveStatus, StoreCondition};
 use crate::watch::core::Reason;
 

@@ -8,7 +8,7 @@ use url::Url;
 
 use plain::terminal::neutralise;
 use plain::text::rough_span;
-use crate::verdict::life::time::between;
+use verdict::life::time::between;
 
 /// A URL without the password and the user that it may have, and without characters that a terminal acts on.
 pub(crate) fn url(text: &str) -> String {

@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 
 use super::{Family, Sources, Value};
 use crate::store::{Buckets, WorkerInfo};
-use crate::verdict::life::State;
+use verdict::life::State;
 use crate::watch::figures::{Figures, Histogram, Method, Phase, Reason};
 
 /// Registers the numbers that are metrics as they are.

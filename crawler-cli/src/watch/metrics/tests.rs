@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::store::{ScheduleState, SetInfo, WorkerInfo};
-use crate::verdict::life::State;
-use crate::verdict::{Cause, Verdict};
+use verdict::life::State;
+use verdict::{Cause, Verdict};
 use crate::watch::figures::{Method, Phase, Reason};
 use crate::watch::vitals::StoreFacts;
 

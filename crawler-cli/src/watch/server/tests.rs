@@ -16,10 +16,10 @@ use crate::store::{
     Change, HostHold, HostId, Judgement, Lane, Lanes, NewUrl, Notice, Origin, WatchStore as _,
     WriterSettings,
 };
-use crate::verdict::Answer;
-use crate::verdict::guard::Hold;
-use crate::verdict::life::{Context, Profile, State};
-use crate::verdict::{Cause, Verdict};
+use verdict::Answer;
+use verdict::guard::Hold;
+use verdict::life::{Context, Profile, State};
+use verdict::{Cause, Verdict};
 use crate::watch::config::Loaded;
 use crate::watch::control::{CoreMessage, CoreStatus, GuardOn, HostWaits, core_channel};
 use crate::watch::core::{Reason, Waiting};

@@ -21,8 +21,8 @@ use crate::check::sources::{Next, Problem, ProblemKind};
 use plain::origin::root_of;
 use plain::random::fresh_seed;
 use crate::store::{Completed, Demand, EntryId, HostId, Link, Queued, Target, UrlId};
-use crate::verdict::Answer;
-use crate::verdict::Reference;
+use verdict::Answer;
+use verdict::Reference;
 
 /// The URLs of a run.
 pub(in crate::check::run) struct Memory {

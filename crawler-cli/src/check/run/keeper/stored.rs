@@ -18,7 +18,7 @@ use crate::check::run::fed::fed;
 use crate::check::run::judge::Judge;
 use crate::check::sources::{Batch, Batches};
 use crate::store::{Added, Completed, Link, LinkId, Record, Selection, Store, StoreError, UrlId};
-use crate::verdict::Reference;
+use verdict::Reference;
 
 /// The thread, as others see it. When dropped, what was answered is stored.
 #[derive(Debug)]

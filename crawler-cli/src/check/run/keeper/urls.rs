@@ -175,7 +175,7 @@ mod tests {
     use super::*;
     use crate::check::record::Standing;
     use plain::random::Random;
-    use crate::verdict::{Cause, Verdict};
+    use verdict::{Cause, Verdict};
 
     fn said(status: u16) -> Said {
         Said {

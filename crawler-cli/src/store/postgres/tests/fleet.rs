@@ -11,10 +11,10 @@ use crate::store::{
     Change, DueUrl, FleetStore as _, Guarded, HostId, JobStore as _, Judgement, LEASE, Lane, Lanes,
     NewJob, NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure, WatchStore as _,
 };
-use crate::verdict::Answer;
-use crate::verdict::guard::Stops;
-use crate::verdict::life::{Context, Profile};
-use crate::verdict::{Cause, Verdict};
+use verdict::Answer;
+use verdict::guard::Stops;
+use verdict::life::{Context, Profile};
+use verdict::{Cause, Verdict};
 
 /// A store with one URL on each of these hosts.
 fn filled(hosts: u32) -> String {

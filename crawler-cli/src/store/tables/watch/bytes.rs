@@ -9,9 +9,9 @@ use plain::leb128::{Reader, Writer, unzigzag, zigzag};
 use crate::store::Lane;
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
-use crate::verdict::Answer;
-use crate::verdict::life::Record as Life;
-use crate::verdict::{Cause, Verdict};
+use verdict::Answer;
+use verdict::life::Record as Life;
+use verdict::{Cause, Verdict};
 
 /// What is known about a watched URL.
 #[derive(Clone, Debug, PartialEq)]
@@ -278,8 +278,8 @@ mod tests {
     use super::*;
     use plain::random::Random;
     use plain::redirect::Redirect;
-    use crate::verdict::Cause;
-    use crate::verdict::life::{Context, Profile, State};
+    use verdict::Cause;
+    use verdict::life::{Context, Profile, State};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_760_000_000 + second).expect("in range")

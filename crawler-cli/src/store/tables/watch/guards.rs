@@ -10,7 +10,7 @@ use crate::store::{
     CYCLES, Cycle, CycleCounts, CycleId, Guarded, HoldEnd, HostHold, HostId, NOTICES, Notice,
     NoticeId,
 };
-use crate::verdict::guard::{Hold, Stops};
+use verdict::guard::{Hold, Stops};
 
 fn millis(time: Option<Timestamp>) -> Option<i64> {
     time.map(Timestamp::as_millisecond)

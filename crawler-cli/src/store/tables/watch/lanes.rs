@@ -15,7 +15,7 @@ use crate::store::tables::read::{HOST_COLUMNS, host_of};
 use crate::store::{
     Amendment, Completion, DueId, DueUrl, HostId, Judgement, Lane, Lanes, Ready, UrlId, aligned,
 };
-use crate::verdict::life::State;
+use verdict::life::State;
 
 /// The column of `host` that says when the first row of these lanes is due.
 fn column(lanes: Lanes) -> &'static str {

@@ -11,8 +11,8 @@ use crate::store::tables::failure::Failure;
 use crate::store::tables::keys::Lookup;
 use crate::store::tables::memory::{Memory, take};
 use crate::store::{Lane, NewUrl, Origin, Reading, Submitted};
-use crate::verdict::life::State;
-use crate::verdict::life::time::to_millis;
+use verdict::life::State;
+use verdict::life::time::to_millis;
 
 pub(super) fn submit(
     db: &Connection,

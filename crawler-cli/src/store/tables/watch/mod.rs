@@ -26,8 +26,8 @@ use crate::store::{
     Reading, Ready, SetInfo, StoreError, Submitted, Swept, UrlDetail, UrlId, WatchCounts,
     WatchStore, WatchedUrl, Which,
 };
-use crate::verdict::guard::Stops;
-use crate::verdict::life::State;
+use verdict::guard::Stops;
+use verdict::life::State;
 
 pub(in crate::store) use bytes::Watched;
 pub(super) use members::Finder;

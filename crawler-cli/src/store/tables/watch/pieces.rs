@@ -13,8 +13,8 @@ use crate::store::tables::jobs::letters;
 use crate::store::tables::keys::Lookup;
 use crate::store::tables::memory::Memory;
 use crate::store::{Lane, NewUrl, Piece, UrlId, Which};
-use crate::verdict::life::State;
-use crate::verdict::life::time::to_millis;
+use verdict::life::State;
+use verdict::life::time::to_millis;
 
 /// The URLs of a piece.
 struct Meant {

@@ -12,7 +12,7 @@ use crate::store::tables::failure::Failure;
 use crate::store::tables::memory::Memory;
 use crate::store::tables::read::{host as read_host, host_of, last_events};
 use crate::store::{HostDetail, HostId, UrlDetail, UrlId, WatchedUrl, Which};
-use crate::verdict::life::State;
+use verdict::life::State;
 
 /// The columns that [`watched_url`] reads, the host and the last change.
 const WATCHED: &str =

@@ -12,9 +12,9 @@ use crate::store::tables::failure::Failure;
 use crate::store::tables::memory::Memory;
 use crate::store::tables::write::Events;
 use crate::store::{Change, DueId, Lane};
-use crate::verdict::Answer;
-use crate::verdict::life::time::to_millis;
-use crate::verdict::life::{Record as Life, State};
+use verdict::Answer;
+use verdict::life::time::to_millis;
+use verdict::life::{Record as Life, State};
 
 /// A row of `url` that is or was watched.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use crate::store::sql::{self, Connection, Optional as _, Row, Statement, params}
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::{Accepted, Reading, SetInfo, Swept};
-use crate::verdict::life::State;
+use verdict::life::State;
 
 /// The mark of a member that was added by hand and is not in the source.
 pub(super) const BY_HAND: i64 = 1;

@@ -7,7 +7,7 @@ use crate::store::sql::{self, Connection, Optional as _, array, params};
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
 use crate::store::{Lane, Lanes, WatchCounts};
-use crate::verdict::life::State;
+use verdict::life::State;
 
 /// The counts of watched URLs, and what has changed of hosts.
 #[derive(Debug, Default)]

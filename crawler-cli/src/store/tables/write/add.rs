@@ -9,8 +9,8 @@ use crate::store::tables::failure::Failure;
 use crate::store::tables::keys::Lookup;
 use crate::store::tables::memory::{Memory, take};
 use crate::store::{Added, Completed, Demand, HostId, JudgedLink, Link, LinkId, Target, UrlId};
-use crate::verdict::Answer;
-use crate::verdict::Reference;
+use verdict::Answer;
+use verdict::Reference;
 
 /// Adds links in a transaction.
 pub(super) struct Adder<'c> {

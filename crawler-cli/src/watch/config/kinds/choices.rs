@@ -8,7 +8,7 @@ use toml::de::DeValue;
 
 use super::numbers::whole;
 use super::{Scalar, array, list, not, quoted, string};
-use crate::verdict::life::{Negative, Negatives};
+use verdict::life::{Negative, Negatives};
 
 /// What kinds of negative verdicts: statuses, and a missing name.
 pub(in crate::watch::config) struct Kinds;

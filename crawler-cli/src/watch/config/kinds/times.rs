@@ -8,7 +8,7 @@ use toml::de::DeValue;
 use super::numbers::whole;
 use super::{Scalar, array, list, quoted, string};
 use plain::values;
-use crate::verdict::life::{Intervals, Ladder};
+use verdict::life::{Intervals, Ladder};
 
 /// A time, perhaps 0.
 pub(in crate::watch::config) struct Time;

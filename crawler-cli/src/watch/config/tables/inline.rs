@@ -1,7 +1,7 @@
 //! The keys of tables within a line, such as `{ count = 4, span = "48h" }`.
 
-use crate::verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
-use crate::verdict::life::{GoneRule, Resurrect};
+use verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
+use verdict::life::{GoneRule, Resurrect};
 use crate::watch::config::kinds::{Count, Fields, Interval, Share, ShareLimit, Time, ZeroLimit};
 use crate::watch::config::reader::{Key, Kind, key};
 

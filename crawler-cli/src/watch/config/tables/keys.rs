@@ -2,8 +2,8 @@
 
 use crate::check::host::HeadUse;
 use crate::jobs::{CatchUp, Overlap};
-use crate::verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
-use crate::verdict::life::{GoneRule, Profile, Reconcile, Resurrect};
+use verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
+use verdict::life::{GoneRule, Profile, Reconcile, Resurrect};
 use crate::watch::config::cron::{Cron, Zone};
 use crate::watch::config::entries::{HostConfig, ScheduleConfig, SetConfig};
 use crate::watch::config::headers::{Credentials, Headers, Pattern};

@@ -2,7 +2,7 @@
 
 use crate::check::host::HeadUse;
 use crate::jobs::{CatchUp, Overlap};
-use crate::verdict::life::Profile;
+use verdict::life::Profile;
 use crate::watch::config::kinds::Named;
 use crate::watch::config::sections::{LogFormat, LogLevel};
 

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use super::world::{Ask, Reaction, World, url};
 use super::{HOUR, MINUTE, SECOND};
 use crate::store::Which;
-use crate::verdict::life::State;
+use verdict::life::State;
 use crate::watch::core::Reason;
 
 /// Hosts that answer 200 until they are told to do something else. Their home pages are always fine.

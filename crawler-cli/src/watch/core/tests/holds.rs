@@ -10,7 +10,7 @@ use jiff::SignedDuration;
 use super::world::{Ask, Reaction, World, url};
 use super::{HOUR, MINUTE, SECOND};
 use crate::store::Which;
-use crate::verdict::life::{Ladder, Negatives, State};
+use verdict::life::{Ladder, Negatives, State};
 use crate::watch::core::keeping::HoldChange;
 
 /// A host of 40 good URLs, and one that is gone. Its good URLs turn to 410, and it is held.

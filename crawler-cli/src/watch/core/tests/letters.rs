@@ -5,7 +5,7 @@ use super::world::World;
 use super::{HOUR, MINUTE, SECOND};
 use plain::redirect::Redirect;
 use crate::store::{DeadLetterFilter, DueUrl, Lane, StoreHandle as _};
-use crate::verdict::{Cause, Verdict};
+use verdict::{Cause, Verdict};
 use crate::watch::core::flow::invalid;
 
 /// A host of which something is due, and a URL of the host that is not.

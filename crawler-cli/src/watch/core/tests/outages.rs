@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use super::world::{Ask, Reaction, World};
 use super::{HOUR, MINUTE, SECOND};
 use crate::store::Which;
-use crate::verdict::life::State;
+use verdict::life::State;
 use crate::watch::core::Reason;
 
 /// Enough hosts for the guard to go on without canaries, all alive. They do what the cell says.

@@ -7,7 +7,7 @@ use courser::net::Net as _;
 use super::world::{Reaction, World};
 use super::{HOUR, MINUTE, SECOND, good};
 use crate::store::Which;
-use crate::verdict::life::{Profile, State};
+use verdict::life::{Profile, State};
 use crate::watch::core::{HostRule, Limits};
 use crate::watch::figures::{Method, Reason as Why};
 

@@ -6,7 +6,7 @@ use courser::Rate;
 use super::world::{Reaction, World};
 use super::{MINUTE, SECOND, good};
 use crate::store::{Pause, Scope, StoreHandle as _};
-use crate::verdict::life::State;
+use verdict::life::State;
 use crate::watch::control::CoreMessage;
 use crate::watch::core::{HostRule, Limit, Reason};
 

@@ -4,7 +4,7 @@ use super::bad_days::switched;
 use super::world::{Reaction, World};
 use super::{HOUR, MINUTE, SECOND};
 use crate::store::Which;
-use crate::verdict::life::State;
+use verdict::life::State;
 use crate::watch::core::GuardRules;
 use crate::watch::figures::{Method, Reason as Why};
 

@@ -15,7 +15,7 @@ use crate::store::sqlite::Sqlite;
 use crate::store::{
     HostHold, Inline, NewUrl, Notice, NoticeId, Origin, StoreHandle as _, UrlDetail, Which,
 };
-use crate::verdict::life::State;
+use verdict::life::State;
 use crate::watch::control::{CoreHandle, CoreMessage, core_channel};
 use crate::watch::core::{Limits, Reason, Settings, Watcher};
 use crate::watch::figures::Figures;

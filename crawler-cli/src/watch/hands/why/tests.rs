@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::store::{Host, HostFacts, HostId, UrlId, WatchedUrl};
-use crate::verdict::guard::Hold;
-use crate::verdict::life::Record;
+use verdict::guard::Hold;
+use verdict::life::Record;
 use crate::watch::control::GuardOn;
 use crate::watch::core::Waiting;
 

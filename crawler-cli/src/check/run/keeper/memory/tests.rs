@@ -10,7 +10,7 @@ use super::*;
 use crate::check::sources::{self, Occurrence};
 use crate::store::Store as _;
 use crate::store::sqlite::Sqlite;
-use crate::verdict::{Cause, Verdict};
+use verdict::{Cause, Verdict};
 
 /// The user names it.
 const GIVEN: Demand = Demand {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::recent::Recent;
-use crate::verdict::life::time::between;
+use crate::life::time::between;
 
 /// The limits of pruning: `prune_budget` in the configuration. A share of 0 means no limit.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use plain::random::Random;
-use crate::verdict::guard::Guard;
-use crate::verdict::{Cause, Class, Verdict};
+use crate::guard::Guard;
+use crate::{Cause, Class, Verdict};
 
 /// A URL with its rules.
 struct Story {

@@ -10,9 +10,9 @@ use jiff::Timestamp;
 
 use super::recent::Recent;
 use super::{Guard, Stops};
-use crate::verdict::Class;
-use crate::verdict::life::time::{after, between};
-use crate::verdict::life::{Held, State};
+use crate::Class;
+use crate::life::time::{after, between};
+use crate::life::{Held, State};
 
 /// What counts as a flip: `host_flip` in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,10 +46,10 @@ impl Default for FlipRules {
 pub enum FlipStep {
     /// Ask up to this number of other URLs of the host that are [`State::Alive`], under its limits.
     AskSiblings(u32),
-    /// The hold began: quarantine what is suspect or broken ([`Rules::hold`](crate::verdict::life::Rules::hold)), tell the
+    /// The hold began: quarantine what is suspect or broken ([`Rules::hold`](crate::life::Rules::hold)), tell the
     /// operator, and treat verdicts as taken while a guard was on.
     Hold,
-    /// The hold ended: release what is quarantined ([`Rules::release`](crate::verdict::life::Rules::release)) and ask all of
+    /// The hold ended: release what is quarantined ([`Rules::release`](crate::life::Rules::release)) and ask all of
     /// that at once.
     Release,
 }
@@ -188,7 +188,7 @@ impl HostFlip {
         self.hold
     }
 
-    /// The hold, for [`Context::guard`](crate::verdict::life::Context::guard).
+    /// The hold, for [`Context::guard`](crate::life::Context::guard).
     pub fn held(&self) -> Option<Held> {
         Some(Held {
             by: Guard::HostFlip,

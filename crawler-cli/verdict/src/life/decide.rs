@@ -11,8 +11,8 @@ use super::schedule::{SHARE_OF_INTERVALS, SHARE_OF_STEPS, around, within};
 use super::states::{Flag, PruneWait, State, Transition, Why};
 use super::time::{after, between, to_millis};
 use plain::random::Random;
-use crate::verdict::guard::Guard;
-use crate::verdict::{Cause, Class, Verdict};
+use crate::guard::Guard;
+use crate::{Cause, Class, Verdict};
 
 /// What else is known at the time of a verdict.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -15,8 +15,8 @@ use super::super::evidence::{Evidence, Negatives, Streak};
 use super::super::states::{Flag, PruneWait, State};
 use super::{Answer, Answers, KEPT_RETURNS, Record};
 use plain::leb128;
-use crate::verdict::Class;
-use crate::verdict::guard::Guard;
+use crate::Class;
+use crate::guard::Guard;
 
 impl Record {
     /// The record for the store.

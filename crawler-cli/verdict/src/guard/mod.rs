@@ -11,9 +11,9 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use crawler_cli::verdict::guard::{FlipStep, HostFlip, PruneBudget};
-//! use crawler_cli::verdict::life::State;
-//! use crawler_cli::verdict::Class;
+//! use verdict::guard::{FlipStep, HostFlip, PruneBudget};
+//! use verdict::life::State;
+//! use verdict::Class;
 //! use jiff::Timestamp;
 //!
 //! let now: Timestamp = "2026-01-01T00:00:00Z".parse()?;

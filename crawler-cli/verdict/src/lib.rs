@@ -4,7 +4,7 @@
 //! a host treats HEAD.
 //!
 //! ```
-//! use crawler_cli::verdict::{Ask, Attempt, Cause, Evidence, HeadFacts, ResponseFacts, Step, Verdict};
+//! use verdict::{Ask, Attempt, Cause, Evidence, HeadFacts, ResponseFacts, Step, Verdict};
 //!
 //! let facts = HeadFacts::default();
 //! let mut attempt = Attempt::new(Ask::Head);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::verdict::life::time::between;
+use crate::life::time::between;
 
 /// Failures that are held back for the window of the guard of the own network. `K` names a host, `T` is what failed.
 ///
@@ -15,7 +15,7 @@ use crate::verdict::life::time::between;
 ///
 /// ```
 /// use std::time::Duration;
-/// use crawler_cli::verdict::guard::HoldBack;
+/// use verdict::guard::HoldBack;
 /// use jiff::Timestamp;
 ///
 /// let now: Timestamp = "2026-01-01T00:00:00Z".parse()?;
@@ -98,7 +98,7 @@ impl<K: Copy + Eq + Hash, T> HoldBack<K, T> {
     /// When something becomes old enough; `None` if nothing is held back.
     pub fn next_at(&self) -> Option<Timestamp> {
         let (at, ..) = self.held.front()?;
-        Some(crate::verdict::life::time::after(*at, self.window))
+        Some(crate::life::time::after(*at, self.window))
     }
 
     /// The own network fails: takes out everything.

@@ -246,7 +246,7 @@ impl Rules {
     }
 
     /// The time that negative verdicts have to be apart to be independent.
-    pub(crate) fn gap(&self) -> Duration {
+    pub fn gap(&self) -> Duration {
         self.gone_404.span / 2
     }
 
@@ -259,14 +259,14 @@ impl Rules {
     }
 
     /// Whether the evidence makes a URL broken.
-    pub(crate) fn is_broken(&self, evidence: &Evidence, now: Timestamp) -> bool {
+    pub fn is_broken(&self, evidence: &Evidence, now: Timestamp) -> bool {
         let claims = &evidence.claims;
         claims.count >= self.report_count.max(1) && claims.span(now) >= self.report_after
     }
 
     /// Whether the evidence makes a URL gone. With several kinds of evidence, all of their rules must agree. The span is
     /// at least twice the longest negative episode on the host that was cleared.
-    pub(crate) fn is_gone(
+    pub fn is_gone(
         &self,
         evidence: &Evidence,
         now: Timestamp,

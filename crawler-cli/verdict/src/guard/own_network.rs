@@ -15,8 +15,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::{Guard, Reach, Stops};
-use crate::verdict::life::Held;
-use crate::verdict::life::time::{after, before, between};
+use crate::life::Held;
+use crate::life::time::{after, before, between};
 
 /// What counts as a failure of the own network: `self_network` in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -275,7 +275,7 @@ impl<K: Clone + Eq + Hash> OwnNetwork<K> {
         self.on.is_some()
     }
 
-    /// The guard, for [`Context::guard`](crate::verdict::life::Context::guard). What it holds is due at once when it ends.
+    /// The guard, for [`Context::guard`](crate::life::Context::guard). What it holds is due at once when it ends.
     pub fn held(&self, now: Timestamp) -> Option<Held> {
         self.on.map(|_| Held {
             by: Guard::OwnNetwork,

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
-use crate::verdict::Verdict;
-use crate::verdict::guard::Guard;
+use crate::Verdict;
+use crate::guard::Guard;
 
 /// What all checks of a URL together say about it.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]

@@ -7,7 +7,7 @@ use super::attempt::{Ask, HeadVerdict};
 /// How a host treats HEAD and ranges.
 ///
 /// ```
-/// use crawler_cli::verdict::{Ask, HeadFacts, HeadFault, HeadVerdict};
+/// use verdict::{Ask, HeadFacts, HeadFault, HeadVerdict};
 ///
 /// let mut facts = HeadFacts::default();
 /// facts.note(HeadVerdict::Refused);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::time::{after, between};
-use crate::verdict::Cause;
+use crate::Cause;
 
 /// A kind of negative verdict. Each has its own rules.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -69,7 +69,7 @@ impl Negatives {
     }
 
     /// As a number for the store.
-    pub(crate) fn bits(self) -> u8 {
+    pub fn bits(self) -> u8 {
         self.0
     }
 
@@ -88,8 +88,8 @@ impl FromIterator<Negative> for Negatives {
 /// A number of checks, and when the first of them was.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Streak {
-    pub(crate) count: u32,
-    pub(crate) first: Option<Timestamp>,
+    pub count: u32,
+    pub first: Option<Timestamp>,
 }
 
 impl Streak {
@@ -107,18 +107,18 @@ impl Streak {
 
 /// Everything that speaks against a URL since its last good verdict.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Evidence {
+pub struct Evidence {
     /// The first failure of any kind, and the last.
-    pub(crate) first_bad: Option<Timestamp>,
+    pub first_bad: Option<Timestamp>,
     pub(crate) last_bad: Option<Timestamp>,
     /// Negative and soft verdicts: what makes a URL broken.
     pub(crate) claims: Streak,
     /// Negative verdicts that count: what makes a URL gone.
     pub(crate) negatives: Streak,
     /// Their kinds.
-    pub(crate) kinds: Negatives,
+    pub kinds: Negatives,
     /// Gaps between negative verdicts that were long enough, and where the next gap begins.
-    pub(crate) gaps: u32,
+    pub gaps: u32,
     pub(crate) gap_from: Option<Timestamp>,
 }
 
@@ -159,7 +159,7 @@ impl Evidence {
     }
 
     /// For how long the URL has been failing, up to its last failure.
-    pub(crate) fn failing_for(&self) -> Duration {
+    pub fn failing_for(&self) -> Duration {
         match (self.first_bad, self.last_bad) {
             (Some(first), Some(last)) => between(first, last),
             _ => Duration::ZERO,
@@ -167,7 +167,7 @@ impl Evidence {
     }
 
     /// Takes out a time in which a guard was on: everything moves on by it.
-    pub(crate) fn skip(&mut self, time: Duration) {
+    pub fn skip(&mut self, time: Duration) {
         if time.is_zero() {
             return;
         }

@@ -10,8 +10,8 @@ use super::evidence::Evidence;
 use super::rules::{Flapping, Rules};
 use super::states::{Flag, PruneWait, State};
 use super::time::between;
-use crate::verdict::guard::Guard;
-use crate::verdict::{Class, Verdict};
+use crate::guard::Guard;
+use crate::{Class, Verdict};
 
 pub use bytes::RecordError;
 

@@ -1,6 +1,6 @@
 //! What a verdict says about the way to its host.
 
-use crate::verdict::{Cause, Verdict};
+use crate::{Cause, Verdict};
 
 /// Whether a host could be reached.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

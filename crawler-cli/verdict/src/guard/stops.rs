@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::verdict::life::time::between;
+use crate::life::time::between;
 
-/// The times in which a guard was on, for [`Context::stopped`](crate::verdict::life::Context::stopped). One for the own
+/// The times in which a guard was on, for [`Context::stopped`](crate::life::Context::stopped). One for the own
 /// network, one for each host that was held.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Stops {

@@ -16,7 +16,7 @@
 //! [`Record`] for each URL and a [`Cleared`] for each host.
 //!
 //! ```
-//! use crawler_cli::verdict::life::{Context, Profile, Record, State};
+//! use verdict::life::{Context, Profile, Record, State};
 //! use crawler_cli::check::{Cause, Verdict};
 //! use plain::random::Random;
 //! use jiff::{SignedDuration, Timestamp};
@@ -53,7 +53,7 @@ mod record;
 mod rules;
 mod schedule;
 mod states;
-pub(crate) mod time;
+pub mod time;
 
 pub use cleared::Cleared;
 pub use decide::{Context, Decision, Held};
