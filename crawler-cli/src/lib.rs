@@ -15,7 +15,6 @@ pub mod demo;
 pub mod find;
 pub mod get;
 pub mod glossary;
-pub mod jobs;
 mod report;
 mod stdout;
 pub mod store;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
 use courser::{Backoff, Client, Config, Rate, Response, Shared, SharedConfig};
-use crawler_cli::jobs::{
+use jobs::{
     Cancel, Ceiling, CeilingLimits, Decision, Drain, JobError, PoolSettings, Schedule,
     ScheduleRuns, ScheduleSettings,
 };

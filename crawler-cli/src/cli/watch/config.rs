@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::verb::{ConfigFile, load, print};
 use crate::cli::usage::Failure;
-use crate::jobs::Cancel;
+use jobs::Cancel;
 use plain::terminal;
 use crate::watch::config::{Loaded, ScheduleConfig, example};
 use crate::watch::sets::Private;

@@ -10,8 +10,8 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use jiff::Timestamp;
 
 use super::source::{Commit, Fed, Step, Stored};
-use crate::jobs::crew::{Crew, Now};
-use crate::jobs::sync::thread;
+use jobs::crew::{Crew, Now};
+use jobs::sync::thread;
 use crate::store::{Started, StoreError, StoreErrorKind, StoreHandle};
 
 /// What the thread needs.

@@ -2,7 +2,7 @@
 
 mod feeder;
 mod source;
-#[cfg(all(test, not(feature = "models")))]
+#[cfg(test)]
 mod tests;
 
 use std::num::NonZeroU64;
@@ -13,8 +13,8 @@ use std::{fmt, io};
 use crossbeam_channel::Receiver;
 use jiff::Timestamp;
 
-use crate::jobs::crew::{Closed, Crew};
-use crate::jobs::{Cancel, Drain, JobError, PoolCounts, PoolSettings};
+use jobs::crew::{Closed, Crew};
+use jobs::{Cancel, Drain, JobError, PoolCounts, PoolSettings};
 use crate::store::{Enqueued, JobId, NewJob, StartedJob, StoreError, StoreHandle};
 use feeder::Feeder;
 use source::Stored;
@@ -36,7 +36,7 @@ use source::Stored;
 ///
 /// ```
 /// use std::time::Duration;
-/// use crawler_cli::jobs::{Drain, PoolSettings};
+/// use jobs::{Drain, PoolSettings};
 /// use crawler_cli::store::sqlite::Sqlite;
 /// use crawler_cli::store::{DurablePool, NewJob, StartedJob, StoreHandle, Writer, WriterSettings};
 ///

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::jobs::Drain;
-use crate::jobs::PoolSettings;
-use crate::jobs::crew::{Now, Source};
-use crate::jobs::decide::{Next, Outcome, Rules};
-use crate::jobs::letter::shortened;
-use crate::jobs::sync::thread;
+use jobs::Drain;
+use jobs::PoolSettings;
+use jobs::crew::{Now, Source};
+use jobs::decide::{Next, Outcome, Rules};
+use jobs::letter::shortened;
+use jobs::sync::thread;
 use plain::random::{Random, fresh_seed};
 use crate::store::{JobCounts, JobId, Settled, Settlement, Started, StartedJob};
 

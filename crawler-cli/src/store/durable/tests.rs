@@ -11,9 +11,9 @@ use jiff::Timestamp;
 
 use super::source::{Care, Commit, Fed, Step, Stored};
 use super::*;
-use crate::jobs::crew::{Now, Source};
-use crate::jobs::decide::Outcome;
-use crate::jobs::{Ceiling, CeilingLimits};
+use jobs::crew::{Now, Source};
+use jobs::decide::Outcome;
+use jobs::{Ceiling, CeilingLimits};
 use crate::store::sqlite::Sqlite;
 use crate::store::{
     DeadLetterFilter, DeadLetterId, Inline, JobCounts, Started, StartedJob, Writer, WriterSettings,

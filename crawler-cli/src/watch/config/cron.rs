@@ -9,7 +9,7 @@ use toml::de::DeValue;
 use super::entries::ScheduleConfig;
 use super::kinds::{Scalar, quoted};
 use super::reader::{Kind, Reader};
-use crate::jobs::schedule::expression;
+use jobs::schedule::expression;
 use plain::text::nearest;
 
 /// A cron expression.

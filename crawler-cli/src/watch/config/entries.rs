@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::check::host::HeadUse;
 use crate::crawl::identity::Identity;
-use crate::jobs::{BadSchedule, CatchUp, Overlap, Schedule, ScheduleSettings};
+use jobs::{BadSchedule, CatchUp, Overlap, Schedule, ScheduleSettings};
 use plain::host_pattern::HostPattern;
 
 /// `[[host]]`: what is different at some hosts. `None`: the key is not set, and `[limits]` holds.

@@ -33,7 +33,7 @@ mod tests;
 mod text_file;
 mod toml_text;
 
-pub use crate::jobs::{CatchUp, Overlap};
+pub use jobs::{CatchUp, Overlap};
 pub use entries::{HostConfig, JobConfig, ScheduleConfig, SetConfig, Source};
 pub use error::ConfigError;
 pub use loaded::{Loaded, example};

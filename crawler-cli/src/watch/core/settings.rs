@@ -9,7 +9,7 @@ use url::Url;
 use crate::check::host::HeadUse;
 use crate::crawl::identity::Identity;
 use crate::crawl::transfer::USER_AGENT;
-use crate::jobs::ceiling::{CeilingLimits, Ceilings, HostCeilings};
+use jobs::ceiling::{CeilingLimits, Ceilings, HostCeilings};
 use plain::host_pattern::HostPattern;
 use verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use verdict::life::{Reconcile, Rules};

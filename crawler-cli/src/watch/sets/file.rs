@@ -13,7 +13,7 @@ use super::intake::ReadingInto;
 use super::private::Private;
 use super::{ReadError, SetRead};
 use crate::check::sources::{Batch, Batches, Input, List, Next, ProblemKind, SourceOptions, start};
-use crate::jobs::Cancel;
+use jobs::Cancel;
 use crate::watch::work::Tools;
 
 /// Reads a file into a set, unless it has not changed.

@@ -1,7 +1,7 @@
 //! Gathers URLs in batches and passes them to the store, at the pace of the store.
 
 use super::{ReadError, SetRead};
-use crate::jobs::Cancel;
+use jobs::Cancel;
 use crate::store::{NewUrl, Origin, Reading, StoreError, Swept};
 use crate::watch::work::Tools;
 

@@ -29,7 +29,7 @@ use url::Url;
 
 use super::config::Source;
 use super::work::{HttpError, Tools};
-use crate::jobs::Cancel;
+use jobs::Cancel;
 use crate::store::StoreError;
 
 /// What a reading did.

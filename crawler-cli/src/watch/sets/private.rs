@@ -8,7 +8,7 @@ use url::Url;
 
 use super::file;
 use crate::check::host::is_private_literal;
-use crate::jobs::Cancel;
+use jobs::Cancel;
 use crate::watch::config::Source;
 use crate::watch::hands::shown_url;
 

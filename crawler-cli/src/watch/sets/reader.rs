@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use super::intake::sweep;
 use super::{Private, ReadError, SetRead, read_set};
-use crate::jobs::{Cancel, CancelReason};
+use jobs::{Cancel, CancelReason};
 use crate::store::StoreHandle as _;
 use crate::watch::config::{SetConfig, Source};
 use crate::watch::work::Tools;

@@ -15,7 +15,7 @@ use super::intake::{MOST_NAMED, ReadingInto};
 use super::{ReadError, SetRead};
 use crate::check::links::{Document, Format, Kind, Link, Visitor, XmlError};
 use crate::check::sources::{Unpacked, is_packed};
-use crate::jobs::Cancel;
+use jobs::Cancel;
 use listing::markup::encoding::charset;
 use crate::watch::work::{Agent, HttpError, Reply, Tools, Validators, Wanted};
 

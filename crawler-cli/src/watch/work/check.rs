@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::tools::Tools;
-use crate::jobs::Cancel;
+use jobs::Cancel;
 use crate::store::Which;
 use crate::watch::config::Source;
 use crate::watch::sets::{ReadError, read_set};

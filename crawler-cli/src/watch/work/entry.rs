@@ -15,8 +15,8 @@ use super::kind::{Ended, Firing, Kind};
 use super::planner::{firing_job, lines_of, queue_of, workers};
 use super::queue::{After, Left, Queue, QueueSettings};
 use super::tools::Tools;
-use crate::jobs::schedule::FURTHEST_AHEAD;
-use crate::jobs::{self, Cancel, Decision, Schedule, ScheduleRuns, ScheduleSettings, SkipReason};
+use jobs::schedule::FURTHEST_AHEAD;
+use jobs::{self, Cancel, Decision, Schedule, ScheduleRuns, ScheduleSettings, SkipReason};
 use crate::store::{
     JobCounts, NewJob, ScheduleChange, ScheduleState, StoreError, StoreHandle as _,
 };

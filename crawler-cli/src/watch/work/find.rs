@@ -10,7 +10,7 @@ use super::failure::Failure;
 use super::tools::{FindReader, Tools};
 use crate::find::expr::Parser;
 use crate::find::{Ending, Event, Find};
-use crate::jobs::Cancel;
+use jobs::Cancel;
 use crate::watch::sets::Intake;
 
 /// Reads the words of an expression, as [`Parser`] knows them. Other options of `find` are refused.

@@ -17,7 +17,7 @@ use url::Url;
 use crate::crawl::politeness::retry_after;
 use crate::crawl::redirect::{Chain, NotFollowed};
 use crate::crawl::transfer::Transfer;
-use crate::jobs::{Cancel, CeilingLimits, Ceilings, HostCeilings};
+use jobs::{Cancel, CeilingLimits, Ceilings, HostCeilings};
 use plain::origin::root_of;
 use crate::watch::core::Settings;
 

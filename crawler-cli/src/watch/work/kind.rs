@@ -9,7 +9,7 @@ use super::failure::Failure;
 use super::fetch::{self, Plan};
 use super::tools::Tools;
 use super::{check, find, planner};
-use crate::jobs::Cancel;
+use jobs::Cancel;
 use crate::watch::config::{JobConfig, Overlap, ScheduleConfig, SetConfig, Source};
 use crate::watch::sets::{self, ReadError};
 

@@ -22,7 +22,7 @@ use jiff::Timestamp;
 
 use super::failure::{Failure, Next};
 use super::tools::Tools;
-use crate::jobs::{Cancel, CancelReason, DeadLetter, DeadReason, Drain, PoolSettings, WorkerPool};
+use jobs::{Cancel, CancelReason, DeadLetter, DeadReason, Drain, PoolSettings, WorkerPool};
 use plain::random::{Random, fresh_seed};
 use crate::store::{JobId, NewJob, Settled, Settlement, StartedJob, StoreError, StoreHandle as _};
 

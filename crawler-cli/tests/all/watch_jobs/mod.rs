@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use crate::common::service::{Service as Running, folder, watch};
 use crate::common::{Answer, Script, gzip, page, response, stderr};
 use courser::Rate;
-use crawler_cli::jobs::{Cancel, Ceiling, CeilingLimits, Ceilings};
+use jobs::{Cancel, Ceiling, CeilingLimits, Ceilings};
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
     DeadLetter, DeadLetterFilter, DeadLetterId, NewUrl, NoticeId, Origin, ScheduleChange,

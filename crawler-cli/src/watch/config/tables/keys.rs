@@ -1,7 +1,7 @@
 //! The keys of each table: one row for each.
 
 use crate::check::host::HeadUse;
-use crate::jobs::{CatchUp, Overlap};
+use jobs::{CatchUp, Overlap};
 use verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use verdict::life::{GoneRule, Profile, Reconcile, Resurrect};
 use crate::watch::config::cron::{Cron, Zone};

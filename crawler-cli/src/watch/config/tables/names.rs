@@ -1,7 +1,7 @@
 //! The names of values of which one is chosen.
 
 use crate::check::host::HeadUse;
-use crate::jobs::{CatchUp, Overlap};
+use jobs::{CatchUp, Overlap};
 use verdict::life::Profile;
 use crate::watch::config::kinds::Named;
 use crate::watch::config::sections::{LogFormat, LogLevel};

@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::time::Duration;
 
 use super::{Line, Plan};
-use crate::jobs::Cancel;
+use jobs::Cancel;
 use crate::store::{Enqueued, NewJob};
 use crate::watch::work::Tools;
 use crate::watch::work::failure::Failure;

@@ -17,7 +17,7 @@ use url::Url;
 use super::failure::Failure;
 use super::http::{Agent, HttpError, Reply, Validators, Wanted};
 use crate::crawl::redirect::NotFollowed;
-use crate::jobs::Cancel;
+use jobs::Cancel;
 use files::{Folder, Note, Paths, write_note};
 
 pub(super) use list::enqueue;

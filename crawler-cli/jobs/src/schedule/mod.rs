@@ -74,7 +74,7 @@ pub enum CatchUp {
 ///
 /// ```
 /// use std::time::Duration;
-/// use crawler_cli::jobs::{Decision, Schedule, ScheduleRuns, ScheduleSettings};
+/// use jobs::{Decision, Schedule, ScheduleRuns, ScheduleSettings};
 ///
 /// let nightly = Schedule::new("nightly", "a store", &ScheduleSettings {
 ///     cron: "30 2 * * *".to_owned(),
@@ -96,7 +96,7 @@ pub enum CatchUp {
 /// assert_eq!(firing.missed, 2);
 /// runs.handle(&decision);
 /// assert!(matches!(nightly.poll(&runs, back), Decision::Wait { .. }));
-/// # Ok::<(), crawler_cli::jobs::BadSchedule>(())
+/// # Ok::<(), jobs::BadSchedule>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Schedule {
@@ -296,7 +296,7 @@ impl Schedule {
 
 /// Reads a cron expression with five fields (minute, hour, day of month, month, day of week) or six (seconds first), or a
 /// nickname such as `@daily`.
-pub(crate) fn expression(text: &str) -> Result<Cron, BadExpression> {
+pub fn expression(text: &str) -> Result<Cron, BadExpression> {
     let bad = |why: &str| BadExpression {
         text: text.to_owned(),
         why: why.to_owned(),
@@ -368,4 +368,4 @@ const ON_TIME: SignedDuration = SignedDuration::from_secs(60);
 
 /// How far ahead of the clock a decided firing may be: a day and the changes of the clocks. A clock further back than
 /// that was wrong before.
-pub(crate) const FURTHEST_AHEAD: SignedDuration = SignedDuration::from_hours(26);
+pub const FURTHEST_AHEAD: SignedDuration = SignedDuration::from_hours(26);

@@ -13,7 +13,7 @@ use super::sync::{Mutex, lock, thread};
 ///
 /// ```
 /// use std::time::Duration;
-/// use crawler_cli::jobs::{Cancel, CancelReason};
+/// use jobs::{Cancel, CancelReason};
 ///
 /// let cancel = Cancel::new();
 /// assert!(!cancel.wait(Duration::from_millis(1)), "nobody set it");
@@ -94,7 +94,7 @@ impl Cancel {
     }
 
     /// Until the value is dropped, [`set`](Self::set) wakes this thread if it is parked.
-    pub(crate) fn watch(&self) -> Watch<'_> {
+    pub fn watch(&self) -> Watch<'_> {
         let thread = thread::current();
         lock(&self.0.waiting).push(thread);
         Watch(self)
@@ -102,7 +102,7 @@ impl Cancel {
 }
 
 /// A thread that [`Cancel::set`] wakes.
-pub(crate) struct Watch<'a>(&'a Cancel);
+pub struct Watch<'a>(&'a Cancel);
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {

@@ -3,12 +3,12 @@
 //! models can run in such a build (`jobs/models.rs`).
 
 #[cfg(all(test, feature = "models"))]
-pub(crate) use shuttle::{
+pub use shuttle::{
     sync::{Condvar, Mutex, MutexGuard, atomic},
     thread,
 };
 #[cfg(not(all(test, feature = "models")))]
-pub(crate) use std::{
+pub use std::{
     sync::{Condvar, Mutex, MutexGuard, atomic},
     thread,
 };
@@ -17,6 +17,6 @@ use std::sync::PoisonError;
 
 /// Locks, also after a thread panicked while it held the lock: the callers leave the data whole before they call what
 /// may panic.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,7 +10,7 @@ use super::task::JobError;
 
 /// How an attempt ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     Done,
     Failed(JobError),
     /// The task panicked with this message.
@@ -21,7 +21,7 @@ pub(crate) enum Outcome {
 
 /// What follows.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Next {
+pub enum Next {
     Done,
     Retry { after: Duration, why: String },
     Dead { reason: DeadReason, why: String },
@@ -29,14 +29,14 @@ pub(crate) enum Next {
 
 /// How often, and after which waits, a job is tried.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    pub(crate) max_attempts: NonZeroU32,
-    pub(crate) backoff: Backoff,
+pub struct Rules {
+    pub max_attempts: NonZeroU32,
+    pub backoff: Backoff,
 }
 
 impl Rules {
     /// What follows the attempt with this number; the first is 1. `random` is uniformly distributed.
-    pub(crate) fn after(&self, attempt: u32, outcome: Outcome, random: u64) -> Next {
+    pub fn after(&self, attempt: u32, outcome: Outcome, random: u64) -> Next {
         let (after, why, reason) = match outcome {
             Outcome::Done => return Next::Done,
             Outcome::Failed(JobError::Fail { why }) => {

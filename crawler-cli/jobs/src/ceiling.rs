@@ -34,7 +34,7 @@ pub struct CeilingLimits {
 /// ```
 /// use std::num::{NonZeroU64, NonZeroUsize};
 /// use std::time::{Duration, Instant};
-/// use crawler_cli::jobs::{Ceiling, CeilingLimits, Until};
+/// use jobs::{Ceiling, CeilingLimits, Until};
 /// use courser::Rate;
 ///
 /// let ceiling = Ceiling::new(CeilingLimits {
@@ -58,7 +58,7 @@ pub struct Ceiling(Arc<Mutex<State>>);
 /// The ceilings of hosts.
 ///
 /// ```
-/// use crawler_cli::jobs::{Ceiling, CeilingLimits, Ceilings};
+/// use jobs::{Ceiling, CeilingLimits, Ceilings};
 ///
 /// let sec = Ceiling::new(CeilingLimits::default());
 /// let mut ceilings = Ceilings::default();
@@ -495,7 +495,7 @@ impl Drop for Place<'_> {
 }
 
 /// When a caller that does not wait is to try again, if others have to give permits back first.
-pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(10);
+pub const ASK_AGAIN: Duration = Duration::from_millis(10);
 
 /// How late a caller that does not wait may come to its turn.
 const TURN: Duration = Duration::from_millis(20);

@@ -16,14 +16,14 @@ use super::decide::Outcome;
 use super::pool::Drain;
 use super::settings::PoolSettings;
 use super::task::JobError;
-use crate::jobs::ceiling::Ceiling;
-use crate::jobs::sync::{Condvar, Mutex, MutexGuard, lock, thread};
-use crate::jobs::{Cancel, CancelReason};
+use crate::ceiling::Ceiling;
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, thread};
+use crate::{Cancel, CancelReason};
 use state::{Begun, Closing, Runs, Threads, earlier};
-pub(crate) use state::{Now, Source, State};
+pub use state::{Now, Source, State};
 
 /// The workers and the keeper of a source.
-pub(crate) struct Crew<S: Source>(Arc<Inner<S>>);
+pub struct Crew<S: Source>(Arc<Inner<S>>);
 
 type Task<P> = dyn Fn(&P, &Cancel) -> Result<(), JobError> + Send + Sync;
 type Finish<A> = dyn Fn(A) + Send + Sync;
@@ -47,9 +47,9 @@ struct Inner<S: Source> {
 }
 
 /// What a crew that was shut down leaves.
-pub(crate) struct Rest<J> {
+pub struct Rest<J> {
     /// Jobs whose attempt had not ended at the deadline.
-    pub(crate) left: Vec<J>,
+    pub left: Vec<J>,
 }
 
 impl<S: Source> Crew<S> {
@@ -57,7 +57,7 @@ impl<S: Source> Crew<S> {
     ///
     /// # Errors
     /// A thread could not be started.
-    pub(crate) fn start(
+    pub fn start(
         settings: PoolSettings,
         source: S,
         task: Box<Task<S::Payload>>,
@@ -94,12 +94,12 @@ impl<S: Source> Crew<S> {
         started.map(|()| crew)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State<S>> {
+    pub fn lock(&self) -> MutexGuard<'_, State<S>> {
         lock(&self.0.state)
     }
 
     /// The name of the pool.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.0.settings.name
     }
 
@@ -107,7 +107,7 @@ impl<S: Source> Crew<S> {
     ///
     /// # Errors
     /// The pool is closed.
-    pub(crate) fn wait_for_room(
+    pub fn wait_for_room(
         &self,
         end: Option<Instant>,
     ) -> Result<Option<MutexGuard<'_, State<S>>>, Closed> {
@@ -143,7 +143,7 @@ impl<S: Source> Crew<S> {
     }
 
     /// The source got so many jobs that can be run, or maybe has no more.
-    pub(crate) fn handle_jobs(&self, mut state: MutexGuard<'_, State<S>>, count: usize) {
+    pub fn handle_jobs(&self, mut state: MutexGuard<'_, State<S>>, count: usize) {
         let woken = (0..count).take_while(|_| state.threads.wake_one()).count();
         let is_closing = state.closing.is_some();
         let is_awaited = state.submitters > 0 && state.source.has_room();
@@ -159,7 +159,7 @@ impl<S: Source> Crew<S> {
 
     /// Lets no job in any more, ends what runs as `drain` says, and waits for that at most until `end`. Then the
     /// threads end.
-    pub(crate) fn shut_down(&self, drain: Drain, end: Option<Instant>) -> Rest<S::Job> {
+    pub fn shut_down(&self, drain: Drain, end: Option<Instant>) -> Rest<S::Job> {
         let mut state = self.lock();
         state.closing = Some(Closing { drain, end });
         if drain == Drain::Persist {
@@ -199,7 +199,7 @@ impl<S: Source> Crew<S> {
 
 /// The pool takes no jobs any more.
 #[derive(Debug)]
-pub(crate) struct Closed;
+pub struct Closed;
 
 /// The threads.
 impl<S: Source> Inner<S> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 ///
 /// ```
 /// use std::time::Duration;
-/// use crawler_cli::jobs::JobError;
+/// use jobs::JobError;
 ///
 /// let busy = JobError::retry_after(Duration::from_secs(30), "429 Too Many Requests");
 /// assert_eq!(busy.to_string(), "429 Too Many Requests (again after 30s)");

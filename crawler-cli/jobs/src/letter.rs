@@ -65,7 +65,7 @@ impl<T> DeadLetter<T> {
 }
 
 /// Shortens a cause to what is kept, at the border of a character.
-pub(crate) fn shortened(mut cause: String) -> String {
+pub fn shortened(mut cause: String) -> String {
     let most = DeadLetter::<()>::LONGEST_CAUSE;
     if cause.len() > most {
         let border = (0..=most).rev().find(|at| cause.is_char_boundary(*at));
@@ -97,7 +97,7 @@ impl<T: Send + Sync> DeadLetters<T> for DeadLetterQueue<T> {
 /// Keeps dead letters in memory. Clones are the same queue.
 ///
 /// ```
-/// use crawler_cli::jobs::{Drain, DeadReason, JobError, PoolSettings, WorkerPool};
+/// use jobs::{Drain, DeadReason, JobError, PoolSettings, WorkerPool};
 ///
 /// let pool = WorkerPool::new(PoolSettings::default(), |name: &&str, _: &_| match *name {
 ///     "delisted" => Err(JobError::fail("404 Not Found")),

@@ -12,7 +12,7 @@ use super::decide::{Next, Outcome, Rules};
 use super::letter::{DeadLetter, DeadLetterQueue, DeadLetters, DeadReason, shortened};
 use super::settings::PoolSettings;
 use super::task::JobError;
-use crate::jobs::Cancel;
+use crate::Cancel;
 use plain::random::{Random, fresh_seed};
 
 /// Runs jobs of one type on a number of threads.
@@ -27,7 +27,7 @@ use plain::random::{Random, fresh_seed};
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
 /// use std::time::Duration;
-/// use crawler_cli::jobs::{Drain, PoolSettings, WorkerPool};
+/// use jobs::{Drain, PoolSettings, WorkerPool};
 ///
 /// static SUM: AtomicU64 = AtomicU64::new(0);
 /// let pool = WorkerPool::new(PoolSettings::default(), |number: &u64, _: &_| {
@@ -110,7 +110,7 @@ pub struct PoolCounts {
 
 impl PoolCounts {
     /// What the crew counts, without what its source does.
-    pub(crate) fn of<S: Source>(state: &State<S>) -> Self {
+    pub fn of<S: Source>(state: &State<S>) -> Self {
         let (runs, counts) = (&state.runs, &state.runs.counts);
         Self {
             running: runs.running.len(),

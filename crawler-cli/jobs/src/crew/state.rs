@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::jobs::ceiling::Permit;
-use crate::jobs::decide::Outcome;
-use crate::jobs::pool::Drain;
-use crate::jobs::{Cancel, CancelReason};
+use crate::ceiling::Permit;
+use crate::decide::Outcome;
+use crate::pool::Drain;
+use crate::{Cancel, CancelReason};
 
 /// The time of both clocks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Now {
-    pub(crate) clock: Instant,
-    pub(crate) wall: Timestamp,
+pub struct Now {
+    pub clock: Instant,
+    pub wall: Timestamp,
 }
 
 impl Now {
-    pub(crate) fn read() -> Self {
+    pub fn read() -> Self {
         Self {
             clock: Instant::now(),
             wall: Timestamp::now(),
@@ -29,7 +29,7 @@ impl Now {
 }
 
 /// Where jobs come from, and where their outcomes go. All methods run under the lock of the crew.
-pub(crate) trait Source: Send + 'static {
+pub trait Source: Send + 'static {
     /// A job with its attempts.
     type Job: Send + 'static;
     /// What the task sees of a job.
@@ -55,13 +55,13 @@ pub(crate) trait Source: Send + 'static {
 }
 
 /// What the threads share.
-pub(crate) struct State<S: Source> {
-    pub(crate) source: S,
-    pub(crate) runs: Runs<S::Job>,
-    pub(crate) threads: Threads,
+pub struct State<S: Source> {
+    pub source: S,
+    pub runs: Runs<S::Job>,
+    pub threads: Threads,
     pub(crate) closing: Option<Closing>,
     /// Whether all threads shall end.
-    pub(crate) is_over: bool,
+    pub is_over: bool,
     /// When the keeper looks at the clock the next time.
     pub(crate) keeper_at: Option<Instant>,
     /// Jobs that are over, and whose dead letter is being written.
@@ -69,74 +69,74 @@ pub(crate) struct State<S: Source> {
     /// Jobs that a worker has taken, and that wait for a permit.
     pub(crate) before_permit: usize,
     /// Threads that wait for room.
-    pub(crate) submitters: usize,
+    pub submitters: usize,
 }
 
 /// The jobs under way, by the number of the run. Later runs have later deadlines.
-pub(crate) struct Runs<J> {
-    pub(crate) running: BTreeMap<u64, Run<J>>,
+pub struct Runs<J> {
+    pub running: BTreeMap<u64, Run<J>>,
     /// Runs beyond their time limit whose task has not returned.
-    pub(crate) stuck: BTreeMap<u64, Instant>,
-    pub(crate) next: u64,
+    pub stuck: BTreeMap<u64, Instant>,
+    pub next: u64,
     pub(crate) counts: RunCounts,
 }
 
-pub(crate) struct Run<J> {
-    pub(crate) job: J,
-    pub(crate) began: Instant,
-    pub(crate) deadline: Option<Instant>,
-    pub(crate) cancel: Cancel,
+pub struct Run<J> {
+    pub job: J,
+    pub began: Instant,
+    pub deadline: Option<Instant>,
+    pub cancel: Cancel,
 }
 
 /// Attempts, since the pool began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RunCounts {
-    pub(crate) done: u64,
-    pub(crate) failed: u64,
-    pub(crate) panicked: u64,
-    pub(crate) timed_out: u64,
+    pub done: u64,
+    pub failed: u64,
+    pub panicked: u64,
+    pub timed_out: u64,
     /// Results that came too late.
-    pub(crate) late: u64,
+    pub late: u64,
     /// Dead letters at which the sink panicked.
     pub(crate) lost_letters: u64,
 }
 
 #[derive(Default)]
-pub(crate) struct Threads {
+pub struct Threads {
     /// Workers that are not stuck.
-    pub(crate) workers: usize,
+    pub workers: usize,
     /// Workers that wait for work and that nobody has woken.
-    pub(crate) idle: usize,
+    pub idle: usize,
     /// Workers that were woken and do not run yet.
-    pub(crate) woken: usize,
+    pub woken: usize,
 }
 
 #[derive(Clone, Copy)]
 pub(crate) struct Closing {
-    pub(crate) drain: Drain,
-    pub(crate) end: Option<Instant>,
+    pub drain: Drain,
+    pub end: Option<Instant>,
 }
 
 /// A run that has begun, in the hands of its worker.
-pub(crate) struct Begun<P> {
-    pub(crate) id: u64,
-    pub(crate) payload: Arc<P>,
-    pub(crate) cancel: Cancel,
-    pub(crate) permit: Option<Permit>,
+pub struct Begun<P> {
+    pub id: u64,
+    pub payload: Arc<P>,
+    pub cancel: Cancel,
+    pub permit: Option<Permit>,
 }
 
 impl<S: Source> State<S> {
     /// The number of workers that are not stuck.
-    pub(crate) fn workers(&self) -> usize {
+    pub fn workers(&self) -> usize {
         self.threads.workers
     }
 
     /// How the pool is being shut down; `None` if it is open.
-    pub(crate) fn drain(&self) -> Option<Drain> {
+    pub fn drain(&self) -> Option<Drain> {
         self.closing.map(|closing| closing.drain)
     }
 
-    pub(crate) fn take(&mut self, now: Instant) -> Option<S::Job> {
+    pub fn take(&mut self, now: Instant) -> Option<S::Job> {
         let takes = match self.closing {
             None => true,
             Some(closing) => closing.drain == Drain::Finish,
@@ -144,7 +144,7 @@ impl<S: Source> State<S> {
         takes.then(|| self.source.take(now)).flatten()
     }
 
-    pub(crate) fn begin(
+    pub fn begin(
         &mut self,
         mut job: S::Job,
         permit: Option<Permit>,
@@ -172,7 +172,7 @@ impl<S: Source> State<S> {
     }
 
     /// Counts an outcome. What follows is counted until it is done.
-    pub(crate) fn settle(&mut self, job: S::Job, outcome: Outcome, now: Now) -> Option<S::After> {
+    pub fn settle(&mut self, job: S::Job, outcome: Outcome, now: Now) -> Option<S::After> {
         self.runs.counts.note(&outcome);
         let after = self.source.settle(job, outcome, now);
         self.in_burial += usize::from(after.is_some());
@@ -180,7 +180,7 @@ impl<S: Source> State<S> {
     }
 
     /// Ends the runs whose time limit is over.
-    pub(crate) fn expire(&mut self, now: Now) -> Vec<S::After> {
+    pub fn expire(&mut self, now: Now) -> Vec<S::After> {
         let mut afters = Vec::new();
         while self
             .runs
@@ -220,7 +220,7 @@ impl<S: Source> State<S> {
 }
 
 impl<J> Runs<J> {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             running: BTreeMap::new(),
             stuck: BTreeMap::new(),

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use courser::Backoff;
 
-use crate::jobs::ceiling::Ceiling;
+use crate::ceiling::Ceiling;
 
 /// The settings of a pool of workers.
 ///
 /// ```
 /// use std::num::NonZeroUsize;
 /// use std::time::Duration;
-/// use crawler_cli::jobs::PoolSettings;
+/// use jobs::PoolSettings;
 ///
 /// let settings = PoolSettings {
 ///     workers: NonZeroUsize::new(8).unwrap(),

@@ -9,16 +9,16 @@
 //! A job ends in one of three ways: it is done, it becomes a [`DeadLetter`], or a [`ShutdownReport`] gives it back.
 
 mod cancel;
-pub(crate) mod ceiling;
-pub(crate) mod crew;
-pub(crate) mod decide;
-pub(crate) mod letter;
+pub mod ceiling;
+pub mod crew;
+pub mod decide;
+pub mod letter;
 #[cfg(all(test, feature = "models"))]
 mod models;
-pub(crate) mod pool;
-pub(crate) mod schedule;
+pub mod pool;
+pub mod schedule;
 mod settings;
-pub(crate) mod sync;
+pub mod sync;
 mod task;
 #[cfg(all(test, not(feature = "models")))]
 mod tests;
