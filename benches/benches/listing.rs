@@ -4,8 +4,8 @@
 
 use std::hint::black_box;
 
-use listing::{PageLimits, parse};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use listing::{PageLimits, parse};
 use memchr::memmem;
 use url::Url;
 

@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plain::random::Random;
 use crawler_cli::store::{
     Database, DueUrl, FleetStore as _, Judgement, LEASE, Lane, Lanes, NewUrl, NewWorker, Place,
     StoreError, WatchStore as _,
 };
+use jiff::Timestamp;
+use plain::random::Random;
 use verdict::Answer;
 use verdict::Verdict;
 use verdict::life::{Context, Profile};
-use jiff::Timestamp;
 
 #[path = "../../crawler-cli/tests/common/cluster.rs"]
 mod cluster;

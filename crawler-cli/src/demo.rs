@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use console::style;
 
-use crate::crawl::demo::server::Server;
-use crate::crawl::demo::tree;
 use crate::find::{Event, Find, Kind, Summary};
-use plain::terminal;
-use plain::text::thousands;
 use crate::report::{Live, Progress, describe, summary_text};
 use crate::stdout;
+use crawl::demo::server::Server;
+use crawl::demo::tree;
+use plain::terminal;
+use plain::text::thousands;
 
 /// Serves the mirror and searches it.
 pub(crate) fn search() -> ExitCode {

@@ -9,7 +9,6 @@
 
 pub mod check;
 pub mod cli;
-pub mod crawl;
 mod curl_rules;
 pub mod demo;
 pub mod find;

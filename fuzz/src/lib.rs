@@ -13,11 +13,11 @@ mod listing;
 mod pipeline;
 mod url;
 
+pub use self::listing::listing;
 pub use coding::coding;
 pub use exchange::exchange;
 pub use fields::fields;
 pub use links::links;
-pub use self::listing::listing;
 pub use pipeline::pipeline;
 pub use url::{cookies, proxy, url};
 

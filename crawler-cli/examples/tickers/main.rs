@@ -20,16 +20,16 @@ use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
 use courser::{Backoff, Client, Config, Rate, Response, Shared, SharedConfig};
-use jobs::{
-    Cancel, Ceiling, CeilingLimits, Decision, Drain, JobError, PoolSettings, Schedule,
-    ScheduleRuns, ScheduleSettings,
-};
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
     DeadLetterFilter, DeadLetterId, DurablePool, NewJob, StartedJob, StoreHandle, Writer,
     WriterSettings,
 };
 use jiff::{SignedDuration, Timestamp};
+use jobs::{
+    Cancel, Ceiling, CeilingLimits, Decision, Drain, JobError, PoolSettings, Schedule,
+    ScheduleRuns, ScheduleSettings,
+};
 
 const QUEUE: &str = "filings";
 

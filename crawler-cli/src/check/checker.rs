@@ -15,12 +15,12 @@ use super::run;
 use super::select::Selection;
 use super::sources::{FileId, Input, SourceOptions};
 use super::summary::Summary;
-use crate::crawl::reporter::{Callback, Reporter, Reports};
-use crate::crawl::scope::Scope;
-use crate::crawl::settings::Settings;
-use crate::crawl::transfer::Transfer;
-use plain::random::fresh_seed;
 use crate::store::StoreError;
+use crawl::reporter::{Callback, Reporter, Reports};
+use crawl::scope::Scope;
+use crawl::settings::Settings;
+use crawl::transfer::Transfer;
+use plain::random::fresh_seed;
 
 /// A check: its inputs and its settings.
 ///
@@ -30,7 +30,7 @@ use crate::store::StoreError;
 ///
 /// use crawler_cli::check::sources::Input;
 /// use crawler_cli::check::{Checker, Event, Outcome};
-/// use crawler_cli::crawl::demo::server::Server;
+/// use crawl::demo::server::Server;
 ///
 /// let mirror = Server::start()?;
 /// let page = format!("{}SIGs/", mirror.url());
@@ -267,7 +267,7 @@ mod tests {
 
     use super::*;
     use crate::check::host::Host;
-    use crate::crawl::work::HostWork as _;
+    use crawl::work::HostWork as _;
 
     #[test]
     fn the_own_machine_has_a_rate_only_if_one_is_asked_for() {

@@ -6,8 +6,8 @@ use std::io;
 use courser::proto::{ProxyFault, SocksReply};
 use courser::{DnsError, Error, ErrorKind, LimitExceeded, PeerFault, Phase, TlsFault};
 
-use crate::crawl::failure::FailureScope;
-use crate::crawl::stats;
+use crawl::failure::FailureScope;
+use crawl::stats;
 use verdict::Cause;
 use verdict::guard::LocalSign;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::record::{Checked, Said, Standing};
-use crate::crawl::stats::Stats;
+use crawl::stats::Stats;
 use verdict::{Cause, Class};
 
 /// The progress or the outcome of a check. Numbers of URLs count each URL once, however it is spelled and however often it

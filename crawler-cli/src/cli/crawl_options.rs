@@ -11,10 +11,10 @@ use super::choice;
 use super::identity_options::IdentityOptions;
 use super::usage::UsageError;
 use super::values::{bytes, number, seconds};
-use crate::crawl::policy::RetryClass;
-use crate::crawl::settings::Settings;
 use crate::curl_rules::{proxies, trust_only, with_authorities};
 use crate::report::Progress;
+use crawl::policy::RetryClass;
+use crawl::settings::Settings;
 
 /// What was typed about how to crawl. What was not typed keeps the value that the command has for it.
 #[derive(clap::Args)]

@@ -10,7 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use courser::{ClientCertificate, PemOrDer, TlsConfig};
 
 use super::usage::UsageError;
-use crate::crawl::identity::{Identities, Identity, IdentityHosts};
+use crawl::identity::{Identities, Identity, IdentityHosts};
 
 /// What was typed, for the hosts of the URLs that are arguments of the command. No message repeats a value: it may be a
 /// credential.

@@ -20,9 +20,9 @@ mod signals;
 mod usage;
 mod watch;
 
-use plain::{terminal, values};
 use crate::stdout;
 use crate::watch::log::mask;
+use plain::{terminal, values};
 use usage::{Failure, UsageError, WantsMan, explained, named};
 
 /// Runs the program with its arguments.

@@ -8,11 +8,11 @@ use std::time::Duration;
 use courser::{ErrorKind, LimitExceeded, Response};
 
 use super::fault::Fault;
-use crate::crawl::failure::{FailureScope, is_opening};
-use crate::crawl::policy::RetryPolicy;
-use crate::crawl::redirect::NotFollowed;
-use crate::crawl::retry::Reason;
-use crate::crawl::stats::Class;
+use crawl::failure::{FailureScope, is_opening};
+use crawl::policy::RetryPolicy;
+use crawl::redirect::NotFollowed;
+use crawl::retry::Reason;
+use crawl::stats::Class;
 use listing::{LeftOut, Shape, WebPage};
 use plain::text;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::crawl::scope::Outside;
+use crawl::scope::Outside;
 use listing::range::SizeRange;
 
 /// The reason why a file was not downloaded.

@@ -13,12 +13,12 @@ use super::policy::Policy;
 use super::run::Run;
 use super::summary::Ending;
 use super::visitor::Turn;
-use crate::crawl::calls::Drive;
-use crate::crawl::failure::FailureScope;
-use crate::crawl::politeness::Politeness;
-use crate::crawl::retry::Failed;
-use crate::crawl::stats::Stats;
-use crate::crawl::work::{Body, HostWork, RequestId, Submission};
+use crawl::calls::Drive;
+use crawl::failure::FailureScope;
+use crawl::politeness::Politeness;
+use crawl::retry::Failed;
+use crawl::stats::Stats;
+use crawl::work::{Body, HostWork, RequestId, Submission};
 
 /// A host and its work.
 pub(super) struct Host {

@@ -3,7 +3,7 @@
 //! ```
 //! use std::ops::ControlFlow;
 //!
-//! use crawler_cli::crawl::demo::server::Server;
+//! use crawl::demo::server::Server;
 //! use crawler_cli::find::{Event, Find, Kind};
 //!
 //! let mirror = Server::start()?;
@@ -56,12 +56,10 @@ pub mod state;
 mod summary;
 mod visitor;
 
-use crate::crawl::reporter::{Callback, Reporter, Reports};
-use crate::crawl::scope::Scope;
-use crate::crawl::settings::Settings;
-use listing;
-use plain::random::fresh_seed;
 pub use cause::{Cause, Failure};
+use crawl::reporter::{Callback, Reporter, Reports};
+use crawl::scope::Scope;
+use crawl::settings::Settings;
 use download::{Base, Root, Store};
 pub use event::Event;
 use expr::Actor;
@@ -71,6 +69,8 @@ pub use found::{Found, How, Kind, Saved, Unread};
 use host::FILE_DESCRIPTORS;
 pub use host_crawl::Counts;
 pub use link::{Link, LinkKind};
+use listing;
+use plain::random::fresh_seed;
 pub use policy::{Follow, Limits, Policy};
 use run::{Events, Run};
 pub use state::{State, StateError};
@@ -185,7 +185,7 @@ impl Find {
     /// `Break`, the search stops and reports nothing more.
     ///
     /// All starts are searched concurrently. All hosts together have at most 900 requests in flight (644 with downloads),
-    /// or [as many as one host](crate::crawl::transfer::Transfer::connections) if that is more.
+    /// or [as many as one host](crawl::transfer::Transfer::connections) if that is more.
     pub fn run(self, mut on_event: impl FnMut(Event<'_>) -> ControlFlow<()>) -> Summary {
         let mut reporter = Callback(|event: &Event<'_>| on_event(*event));
         self.run_kept(None, &mut reporter).0

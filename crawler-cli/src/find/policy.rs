@@ -1,6 +1,6 @@
 //! The settings of a crawl: how far it goes, and limits on what a server can make it remember.
 
-use crate::crawl::policy::HostPolicy;
+use crawl::policy::HostPolicy;
 use listing::PageLimits;
 
 /// The settings of a crawl.

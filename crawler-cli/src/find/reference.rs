@@ -13,14 +13,14 @@ use super::cause::Cause;
 use super::expr::{ActError, Expression, Reference};
 use super::host_crawl::Reply;
 use super::policy::Policy;
-use crate::crawl::failure::FailureScope;
-use crate::crawl::identity::Identities;
-use crate::crawl::politeness::Politeness;
-use crate::crawl::redirect::Chain;
-use crate::crawl::retry::{Decision, Failed, Others, decide};
-use crate::crawl::retry_queue::Attempts;
-use crate::crawl::stats::Class;
-use crate::crawl::transfer::Transfer;
+use crawl::failure::FailureScope;
+use crawl::identity::Identities;
+use crawl::politeness::Politeness;
+use crawl::redirect::Chain;
+use crawl::retry::{Decision, Failed, Others, decide};
+use crawl::retry_queue::Attempts;
+use crawl::stats::Class;
+use crawl::transfer::Transfer;
 use plain::origin::root_of;
 
 /// Finds out the times of all references of `-newer`.

@@ -15,10 +15,10 @@ use super::policy::Follow;
 use super::state::{State, StateError};
 use super::summary::{Ending, Summary, Tally};
 use super::visitor::{LinkVerdict, Visitor};
-use crate::crawl::calls::Drive;
-use crate::crawl::clock::CpuTime;
-use crate::crawl::reporter::Reporter;
-use crate::crawl::stats::Stats;
+use crawl::calls::Drive;
+use crawl::clock::CpuTime;
+use crawl::reporter::Reporter;
+use crawl::stats::Stats;
 
 /// A running search.
 pub(super) struct Run<'r> {

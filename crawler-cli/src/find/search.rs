@@ -20,10 +20,10 @@ use super::run::Run;
 use super::state::StateError;
 use super::summary::Ending;
 use super::visitor::{Turn, Visitor as _};
-use crate::crawl::feeder::{Feeder, Parts};
-use crate::crawl::hosts::HostId;
-use crate::crawl::scheduler::Scheduler;
-use crate::crawl::transfer::Transfer;
+use crawl::feeder::{Feeder, Parts};
+use crawl::hosts::HostId;
+use crawl::scheduler::Scheduler;
+use crawl::transfer::Transfer;
 use plain::origin::root_of;
 
 /// Runs the search. `store`: where downloads go.

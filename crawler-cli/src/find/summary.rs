@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::host_crawl::Counts;
 use super::policy::Follow;
-use crate::crawl::stats::{Stats, Totals};
+use crawl::stats::{Stats, Totals};
 
 /// The progress or the outcome of a search. After a resume, the numbers cover all runs, unless a field says otherwise.
 #[derive(Clone, Debug, Default)]

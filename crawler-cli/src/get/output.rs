@@ -5,8 +5,8 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
 use super::exit::{Exit, Failure};
-use plain::terminal::{Keep, neutralise_bytes, say};
 use crate::stdout;
+use plain::terminal::{Keep, neutralise_bytes, say};
 
 pub(super) struct Output {
     /// `None` is stdout.

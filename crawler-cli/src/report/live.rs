@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::statistics::{downloads_progress, what_is_read};
-use crate::crawl::stats::{HostStats, Stats};
 use crate::find::Summary;
+use crawl::stats::{HostStats, Stats};
 use plain::text::{count, thousands};
 
 /// Whether progress is shown.
@@ -185,7 +185,7 @@ const PLAIN_PAUSE: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crawl::stats::{Class, Connection, Exchange, Reason, Standing, Waiting};
+    use crawl::stats::{Class, Connection, Exchange, Reason, Standing, Waiting};
 
     #[test]
     fn the_line_says_how_it_goes_and_why_it_waits() {

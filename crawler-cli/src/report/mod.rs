@@ -22,15 +22,15 @@ mod statistics;
 mod unread;
 mod waits;
 
-use crate::crawl::reporter::{Reporter, Results};
 use crate::find::state::State;
 use crate::find::{Cause, Event, Find, StateError, Summary, Unread};
-use plain::terminal;
 use crate::stdout;
+use crawl::reporter::{Reporter, Results};
 pub(crate) use format::Format;
 use html::Page;
 pub(crate) use live::{Live, Progress};
 use messages::Messages;
+use plain::terminal;
 use rustix::fs;
 pub(crate) use statistics::summary_text;
 use unread::{UnreadFile, UnreadList};

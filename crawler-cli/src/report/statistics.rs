@@ -7,9 +7,9 @@ use courser::Rate;
 use serde_json::{Value, json};
 
 use super::unread::UnreadList;
-use crate::crawl::stats::{Class, HostStats, Stats};
 use crate::find::DownloadCounts;
 use crate::find::{Ending, Follow, Summary};
+use crawl::stats::{Class, HostStats, Stats};
 use plain::text::{self, count, thousands};
 
 /// The summary in one line.

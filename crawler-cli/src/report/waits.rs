@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Zoned};
 
-use crate::crawl::stats::{Reason, Stats, Waiting};
+use crawl::stats::{Reason, Stats, Waiting};
 use plain::text::{count, thousands};
 
 /// Which long waits were told.
@@ -94,7 +94,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crawl::stats::{Class, Exchange, Standing};
+    use crawl::stats::{Class, Exchange, Standing};
 
     fn stats(waiting: Waiting) -> Stats {
         let mut stats = Stats::default();

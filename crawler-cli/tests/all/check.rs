@@ -14,11 +14,11 @@ use std::time::Duration;
 use crate::common::{Answer, Script, crawler, gzip, lines, response, stderr};
 use crawler_cli::check::sources::{Input, List};
 use crawler_cli::check::{Checked, Checker, Event, Outcome, Standing, Summary};
+use serde_json::json;
+use tempfile::TempDir;
 use verdict::guard::Guard;
 use verdict::life::State;
 use verdict::{Cause, Class, Verdict};
-use serde_json::json;
-use tempfile::TempDir;
 
 /// What a check reported.
 struct Report {

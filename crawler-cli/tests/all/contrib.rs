@@ -8,13 +8,13 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use crawler_cli::store::{ScheduleState, SetInfo, WorkerInfo};
-use verdict::Verdict;
 use crawler_cli::watch::figures::Figures;
 use crawler_cli::watch::metrics::{Metrics, Sources};
 use crawler_cli::watch::vitals::{StoreFacts, Vitals};
 use jiff::Timestamp;
 use regex::Regex;
 use serde_json::Value;
+use verdict::Verdict;
 
 use crate::common::service::{Service, folder, stdout, watch};
 use crate::common::{crawler, stderr};

@@ -7,7 +7,7 @@ use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::common::{Script, crawler, find, index, lines, page, response, stderr};
-use crawler_cli::crawl::demo::server::Server;
+use crawl::demo::server::Server;
 use crawler_cli::find::{Ending, Event, Find};
 
 fn small_tree() -> Script {

@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::common::terminal::{pseudo_terminal, rows, watch};
 use crate::common::{Script, crawler, find, lines, page, response, stderr};
-use crawler_cli::crawl::demo::server::Server;
+use crawl::demo::server::Server;
 use serde_json::{Value, json};
 
 fn json_lines(stdout: &[u8]) -> Vec<Value> {

@@ -14,25 +14,25 @@ use std::time::{Duration, Instant};
 
 use crate::common::service::{PATIENCE, Service as Running, folder};
 use crate::common::{ClosedPort, crawler, stderr};
-use plain::random::Random;
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
     Amendment, Buried, Change, Engine, HostHold, Judgement, Lane, NewDeadLetter, StoreHandle as _,
     WatchStore as _, Writer, WriterSettings,
 };
-use verdict::Answer;
-use verdict::guard::{Guard, Hold};
-use verdict::life::{Context, Profile, State};
-use verdict::{Cause, Verdict};
 use crawler_cli::watch::control::{
     ControlServer, CoreMessage, CoreStatus, HostWaits, Operator, core_channel, socket_of,
 };
 use crawler_cli::watch::core::{Reason, Waiting};
 use crawler_cli::watch::vitals::Vitals;
 use jiff::Timestamp;
+use plain::random::Random;
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
+use verdict::Answer;
+use verdict::guard::{Guard, Hold};
+use verdict::life::{Context, Profile, State};
+use verdict::{Cause, Verdict};
 
 /// A folder with a configuration.
 struct Place {

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use plain::random::Random;
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{DeadLetter, DeadLetterFilter, DeadLetterId, JobStore as _, Subject};
+use plain::random::Random;
 use serde_json::Value;
 use tempfile::TempDir;
 

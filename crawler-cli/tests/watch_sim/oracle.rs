@@ -10,8 +10,8 @@ use crawler_cli::store::{
     Cursor, Cycle, CycleId, Event, Guarded, Lane, Lanes, Notice, NoticeId, Store, StoreError,
     WatchStore, Which,
 };
-use verdict::life::{Negative, Rules, State};
 use jiff::Timestamp;
+use verdict::life::{Negative, Rules, State};
 
 use crate::alerts::Alerts;
 use crate::draw::{DAY, HOUR};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use courser::net::sim::{Faults, Link, Probability, SimNet};
 use courser::net::{Address, Net as _};
-use crawler_cli::crawl::clock::{Clock as _, NetClock};
+use crawl::clock::{Clock as _, NetClock};
 use crawler_cli::store::{Lanes, NewUrl, Origin, StoreError, WatchStore as _, Which};
 use crawler_cli::watch::core::{Settings, Watcher};
 use jiff::{SignedDuration, Timestamp};

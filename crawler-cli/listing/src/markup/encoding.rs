@@ -42,11 +42,7 @@ pub fn charset(content_type: &str) -> Option<&str> {
 
 /// Resolves a reference of a document in this encoding, as browsers do (WHATWG URL §4.4): the query is sent in the encoding
 /// of the document, the path in UTF-8; `http:x` is relative if the base is http, too.
-pub fn join(
-    base: &Url,
-    reference: &str,
-    encoding: &'static Encoding,
-) -> Result<Url, ParseError> {
+pub fn join(base: &Url, reference: &str, encoding: &'static Encoding) -> Result<Url, ParseError> {
     let encoding = encoding.output_encoding();
     let encode: &dyn Fn(&str) -> Cow<'_, [u8]> = &|query| encoding.encode(query).0;
     let mut options = Url::options().base_url(Some(base));

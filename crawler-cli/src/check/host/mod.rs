@@ -1,6 +1,6 @@
 //! The work of a check at one host: asks the URLs of its tasks, follows redirects, and judges the answers.
 //!
-//! The [`Scheduler`](crate::crawl::scheduler::Scheduler) drives the work of all hosts. The caller feeds each [`Host`]
+//! The [`Scheduler`](crawl::scheduler::Scheduler) drives the work of all hosts. The caller feeds each [`Host`]
 //! with tasks while it has [room](Host::room), takes outcomes and hops from [`Shared`], and passes each hop to the host
 //! where it leads. The client's own rules allow all addresses; calls for URLs that may not reach private addresses have
 //! rules of their own.
@@ -30,13 +30,13 @@ use self::page::AnswerBody;
 use self::robots::{RobotsFetch, RobotsStage};
 use self::url_check::{Reply, Trial};
 use super::task::{Hop, Reach, Task, UrlId};
-use crate::crawl::calls::Drive;
-use crate::crawl::politeness::Politeness;
-use crate::crawl::retry::{self, Decision};
-use crate::crawl::retry_queue::RetryQueue;
-use crate::crawl::robots::Robots;
-use crate::crawl::stats::{Reason, Stats, Waiting};
-use crate::crawl::work::{Body, HostWork, RequestId, Submission};
+use crawl::calls::Drive;
+use crawl::politeness::Politeness;
+use crawl::retry::{self, Decision};
+use crawl::retry_queue::RetryQueue;
+use crawl::robots::Robots;
+use crawl::stats::{Reason, Stats, Waiting};
+use crawl::work::{Body, HostWork, RequestId, Submission};
 use plain::origin::{is_loopback, same_host};
 use plain::random::seed_of_host;
 use verdict::{Ask, Cause, HeadFacts, HeadFault, Verdict};

@@ -12,11 +12,11 @@ use super::{Fetch, Host, Shared};
 use crate::check::links::Kind;
 use crate::check::sources::ProblemKind;
 use crate::check::task::{Page, PageLink};
-use crate::crawl::failure::FailureScope;
-use crate::crawl::retry::{Decision, Failed, Others, decide};
-use crate::crawl::retry_queue::Attempts;
-use crate::crawl::robots::{Access, READ, Robots, redirected};
-use crate::crawl::stats::Class;
+use crawl::failure::FailureScope;
+use crawl::retry::{Decision, Failed, Others, decide};
+use crawl::retry_queue::Attempts;
+use crawl::robots::{Access, READ, Robots, redirected};
+use crawl::stats::Class;
 use verdict::Cause;
 
 /// The request for robots.txt, or for the sitemap.

@@ -12,8 +12,8 @@ use url::Url;
 
 use super::page::AnswerBody;
 use crate::check::task::{Hop, Outcome, Page, UrlId};
-use crate::crawl::policy::{HostPolicy, RetryPolicy};
-use crate::crawl::stats::Stats;
+use crawl::policy::{HostPolicy, RetryPolicy};
+use crawl::stats::Stats;
 use verdict::guard::LocalSign;
 
 /// The settings of checks at hosts.

@@ -15,9 +15,9 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::check::task::{Outcome, UrlId};
-use crate::crawl::hosts::HostId;
-use crate::crawl::scheduler::Scheduler;
-use crate::crawl::transfer::Transfer;
+use crawl::hosts::HostId;
+use crawl::scheduler::Scheduler;
+use crawl::transfer::Transfer;
 use plain::origin::root_of;
 
 /// What a server does with a request.

@@ -18,11 +18,11 @@ use crate::check::challenge::{blocked_by, is_challenge_page};
 use crate::check::failure::Failure;
 use crate::check::record::LENIENT;
 use crate::check::task::{Hop, Outcome, Page, Reach, Task};
-use crate::crawl::failure::{FailureScope, is_opening};
-use crate::crawl::redirect::{Chain, NotFollowed};
-use crate::crawl::retry::{Decision, Failed, Others, Reason, decide};
-use crate::crawl::retry_queue::Attempts;
-use crate::crawl::stats;
+use crawl::failure::{FailureScope, is_opening};
+use crawl::redirect::{Chain, NotFollowed};
+use crawl::retry::{Decision, Failed, Others, Reason, decide};
+use crawl::retry_queue::Attempts;
+use crawl::stats;
 use plain::origin::same_host;
 use verdict::{
     Answer, Ask, Attempt, Cause, Class, Evidence, HeadFacts, HeadVerdict, ResponseFacts, Step,

@@ -37,8 +37,8 @@ mod xml;
 
 use encoding_rs::{Encoding, UTF_8};
 
-use listing::markup::encoding::{self, Declaration};
 use html::{HtmlState, Piece};
+use listing::markup::encoding::{self, Declaration};
 use output::Output;
 
 pub use anchors::Anchors;

@@ -2,21 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::crawl::fleet::Entry;
-use crate::store::{EntryId, HostFacts, HostId, Queued};
-
-impl Entry for Queued {
-    type Queue = HostId;
-    type Place = EntryId;
-
-    fn queue(&self) -> HostId {
-        self.host
-    }
-
-    fn place(&self) -> EntryId {
-        self.entry
-    }
-}
+use crate::store::{HostFacts, HostId};
 
 /// All hosts of a run.
 #[derive(Debug, Default)]

@@ -18,16 +18,16 @@ use super::host::{Host, Policy, Shared};
 use super::sources::{self, Input, SourceOptions};
 use super::summary::Summary;
 use super::task::{self, Hop, Task};
-use crate::crawl::feeder::{Feeder, Parts};
-use crate::crawl::fleet::{Fleet, Take};
-use crate::crawl::hosts::HostId as WorkId;
-use crate::crawl::reporter::Reporter;
-use crate::crawl::scheduler::Scheduler;
-use crate::crawl::stats::{Standing, Stats};
-use crate::crawl::transfer::Transfer;
-use plain::origin::root_of;
 use crate::store::sqlite::Sqlite;
 use crate::store::{Completed, EntryId, HostId, Queued, StoreError};
+use crawl::feeder::{Feeder, Parts};
+use crawl::fleet::{Fleet, Take};
+use crawl::hosts::HostId as WorkId;
+use crawl::reporter::Reporter;
+use crawl::scheduler::Scheduler;
+use crawl::stats::{Standing, Stats};
+use crawl::transfer::Transfer;
+use plain::origin::root_of;
 use verdict::guard::{self, Guard};
 use verdict::life::{Held, Rules};
 
@@ -154,7 +154,7 @@ struct Run<'r> {
     scheduler: Scheduler<Host>,
     shared: Shared,
     keeper: Keeper,
-    fleet: Fleet<Queued>,
+    fleet: Fleet<HostId, EntryId, Queued>,
     known: Known,
     /// The URLs that works have.
     tasks: HashMap<task::UrlId, Queued>,
@@ -287,7 +287,7 @@ impl Run<'_> {
                 limit,
                 queued,
             } => {
-                self.fleet.handle_taken(host, limit, queued);
+                self.fleet.handle_taken(host, limit, queued, |it| it.entry);
                 self.fill(host);
             }
             Reply::Source {
@@ -531,7 +531,7 @@ impl Run<'_> {
             }
         }
         for queued in rulings.again {
-            self.fleet.put_back(queued);
+            self.fleet.put_back(queued.host, queued);
         }
         for (asked, held) in rulings.believed {
             let completed = self.completed(asked, held);
@@ -616,7 +616,7 @@ impl Run<'_> {
         self.fleet.forget_works();
         for (_, queued) in self.tasks.drain() {
             self.fleet.end(queued.host);
-            self.fleet.put_back(queued);
+            self.fleet.put_back(queued.host, queued);
         }
     }
 

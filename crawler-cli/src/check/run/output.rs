@@ -7,9 +7,9 @@ use crate::check::event::{Event, GuardChange};
 use crate::check::record::Checked;
 use crate::check::sources::{Problem, ProblemKind};
 use crate::check::summary::{Ending, Summary};
-use crate::crawl::clock::CpuTime;
-use crate::crawl::reporter::Reporter;
-use crate::crawl::stats::Stats;
+use crawl::clock::CpuTime;
+use crawl::reporter::Reporter;
+use crawl::stats::Stats;
 
 /// The reporter and the summary.
 pub(super) struct Output<'r> {

@@ -11,8 +11,8 @@ use crate::check::{Ending, Outcome, Summary};
 use crate::cli::USAGE;
 use crate::cli::signals::{INTERRUPTED, interrupt_flag};
 use crate::cli::usage::Failure;
-use plain::terminal;
 use crate::report::check::CheckReport;
+use plain::terminal;
 
 mod args;
 mod options;

@@ -17,8 +17,8 @@ use crate::cli::usage::{Failure, UsageError, usage};
 use crate::cli::{self, is_letter_with_number, unknown, values_after};
 use crate::find::expr::{Expression, Parser};
 use crate::find::{Find, Follow};
-use plain::text::nearest;
 use crate::report::{self, Format, Progress, SummaryFormat};
+use plain::text::nearest;
 
 /// A search as the command line describes it.
 pub(super) struct Search {

@@ -12,8 +12,8 @@ use crate::cli::USAGE;
 use crate::cli::signals::{INTERRUPTED, die_of_closed_pipe, interrupt_flag};
 use crate::cli::usage::Failure;
 use crate::find::{Ending, State, StateError, Summary};
-use plain::terminal;
 use crate::report::{self, Reader, Report, SummaryFormat};
+use plain::terminal;
 
 mod args;
 mod options;

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use super::verb::{ConfigFile, load, print};
 use crate::cli::usage::Failure;
-use jobs::Cancel;
-use plain::terminal;
 use crate::watch::config::{Loaded, ScheduleConfig, example};
 use crate::watch::sets::Private;
+use jobs::Cancel;
+use plain::terminal;
 
 /// Check, show and explain the configuration
 #[derive(clap::Args)]

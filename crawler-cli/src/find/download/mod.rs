@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use super::host_crawl::{FetchId, FetchKind, FileEnd, HostCrawl};
 use super::visitor::Turn;
-use crate::crawl::work::Body;
+use crawl::work::Body;
 
 mod answer;
 mod disk;

@@ -1,7 +1,7 @@
 //! The file name for a URL. The mapping is fixed, so that each run finds the files of earlier runs. No I/O.
 //!
 //! The segments of the URL, decoded once, become directories and the file name. Whatever a server sends, each name is
-//! one component of a path and never leads to a parent directory; see [`file_names`](crate::crawl::file_names).
+//! one component of a path and never leads to a parent directory; see [`file_names`](crawl::file_names).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use url::Url;
 
 use super::super::policy::Follow;
-use crate::crawl::file_names::{NOTE, PARTIAL, safe};
+use crawl::file_names::{NOTE, PARTIAL, safe};
 use listing::path;
 
 /// The path of a file below the directory of all downloads: safe file names. Not empty; the last one is the name of the
@@ -98,7 +98,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::crawl::file_names::MOST_BYTES;
+    use crawl::file_names::MOST_BYTES;
 
     fn name(url: &str, start: &str) -> String {
         name_of(url, start, Follow::Listings)

@@ -10,8 +10,6 @@ use url::Url;
 use super::names::Name;
 use super::store::is_own_coding;
 use super::*;
-use crate::crawl::failure::FailureScope;
-use crate::crawl::retry::Failed;
 use crate::find::cause::Cause;
 use crate::find::expr::{Memo, Verdict};
 use crate::find::found::{Found, Saved, Unread};
@@ -19,6 +17,8 @@ use crate::find::host_crawl::{Change, KeptCrawl, Reply};
 use crate::find::link::Link;
 use crate::find::policy::{Follow, Policy};
 use crate::find::visitor::{LinkVerdict, Visitor};
+use crawl::failure::FailureScope;
+use crawl::retry::Failed;
 use listing::range::{SizeRange, TimeRange};
 
 /// The downloads of a host, their directory, and the results.

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::Note;
 use super::disk::FileMetadata;
-use crate::crawl::redirect::Chain;
 use crate::find::found::Found;
+use crawl::redirect::Chain;
 use listing::range::{Precision, SizeRange, TimeRange};
 
 /// A file to download.

@@ -9,12 +9,12 @@ use url::Position;
 use super::HostCrawl;
 use super::messages::{FetchId, FetchKind};
 use super::task::Task;
-use crate::crawl::retry::Failed;
-use crate::crawl::retry_queue::Attempts;
 use crate::find::cause::Cause;
 use crate::find::download::Wanted;
 use crate::find::found::How;
 use crate::find::visitor::Turn;
+use crawl::retry::Failed;
+use crawl::retry_queue::Attempts;
 
 /// How a request for a file ends, if its body does not go on.
 #[derive(Debug)]

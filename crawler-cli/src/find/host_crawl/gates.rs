@@ -7,10 +7,10 @@ use url::{Position, Url};
 use super::HostCrawl;
 use super::messages::Reply;
 use super::task::{Gate, Task, TaskKind};
-use crate::crawl::redirect;
 use crate::find::cause::Cause;
 use crate::find::link::Ancestors;
 use crate::find::visitor::Turn;
+use crawl::redirect;
 use listing::path;
 
 impl HostCrawl {

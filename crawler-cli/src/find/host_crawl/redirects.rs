@@ -6,12 +6,12 @@ use super::HostCrawl;
 use super::entries::ProbeResult;
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
-use crate::crawl::redirect;
 use crate::find::cause::Cause;
 use crate::find::expr::Verdict;
 use crate::find::found::Kind;
 use crate::find::policy::Follow;
 use crate::find::visitor::Turn;
+use crawl::redirect;
 use listing;
 use listing::path;
 

@@ -1,4 +1,4 @@
-//! Applies the rules of [`retry`](crate::crawl::retry) to the tasks of a host crawl: postpones a task, or gives it up,
+//! Applies the rules of [`retry`](crawl::retry) to the tasks of a host crawl: postpones a task, or gives it up,
 //! alone or with all tasks of the host.
 
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use std::time::Instant;
 use super::HostCrawl;
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
-use crate::crawl::failure::FailureScope;
-use crate::crawl::politeness::Politeness;
-use crate::crawl::retry::{Decision, Failed, Others, decide};
-use crate::crawl::robots::Robots;
-use crate::crawl::stats::{Reason, Standing, Waiting};
 use crate::find::cause::Cause;
 use crate::find::visitor::Turn;
+use crawl::failure::FailureScope;
+use crawl::politeness::Politeness;
+use crawl::retry::{Decision, Failed, Others, decide};
+use crawl::robots::Robots;
+use crawl::stats::{Reason, Standing, Waiting};
 
 /// Retries and pauses.
 impl HostCrawl {

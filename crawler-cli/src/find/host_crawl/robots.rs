@@ -5,9 +5,9 @@ use url::Position;
 use super::HostCrawl;
 use super::messages::Reply;
 use super::task::{Task, TaskKind};
-use crate::crawl::robots::{Access, Robots, redirected};
 use crate::find::cause::Cause;
 use crate::find::visitor::Turn;
+use crawl::robots::{Access, Robots, redirected};
 
 impl HostCrawl {
     /// Handles the reply to the request for robots.txt.

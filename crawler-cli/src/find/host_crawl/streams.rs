@@ -2,9 +2,9 @@
 
 use super::HostCrawl;
 use super::messages::{FetchId, FetchKind, Reply};
-use crate::crawl::robots::{Access, READ};
-use crate::crawl::work::Body;
 use crate::find::visitor::Turn;
+use crawl::robots::{Access, READ};
+use crawl::work::Body;
 
 impl HostCrawl {
     /// The head of a reply to a request for [robots.txt](FetchKind::Robots). Without the body, the reply was handled.

@@ -6,11 +6,11 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::messages::FetchKind;
-use crate::crawl::retry_queue::Attempts;
 use crate::find::download::Wanted;
 use crate::find::expr::Memo;
 use crate::find::found::{Found, Kind};
 use crate::find::link::Ancestors;
+use crawl::retry_queue::Attempts;
 use listing::range::{ListedTime, SizeRange};
 use listing::{self, Entry, Shape};
 

@@ -7,11 +7,11 @@ use proptest::prelude::*;
 
 use super::probes::MOST_PARTIAL;
 use super::*;
-use crate::crawl::failure::FailureScope;
-use crate::crawl::work::Body;
 use crate::find::found::{Kind, Saved};
 use crate::find::link::Link;
 use crate::find::visitor::{LinkVerdict, Visitor};
+use crawl::failure::FailureScope;
+use crawl::work::Body;
 use listing::PageLimits;
 
 mod kept;

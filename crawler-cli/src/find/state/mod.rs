@@ -14,7 +14,7 @@ use url::Url;
 
 use super::host_crawl::{HostCrawl, KeptCrawl, ListingProgress, Snapshot};
 use super::summary::Tally;
-use crate::crawl::reporter::Results;
+use crawl::reporter::Results;
 use plain::file_lock::FileLock;
 
 mod changes;

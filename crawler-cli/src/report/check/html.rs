@@ -7,9 +7,9 @@ use maud::{Markup, html};
 use super::figures;
 use super::findings::{Findings, Part, Place, Places, source_name};
 use crate::check::{Ending, HostTally, Outcome, Summary};
+use crate::report::page::{self, line, link, section};
 use plain::terminal;
 use plain::text::{count, size, span, thousands};
-use crate::report::page::{self, line, link, section};
 use verdict::Class;
 
 /// The whole page. `made` is the time of the report, as text.

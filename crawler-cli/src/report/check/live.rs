@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::figures;
 use crate::check::Summary;
-use crate::crawl::stats::Stats;
-use plain::text::thousands;
 use crate::report::live::Viewed;
+use crawl::stats::Stats;
+use plain::text::thousands;
 use verdict::Class;
 
 impl Viewed for Summary {

@@ -10,9 +10,9 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use jiff::Timestamp;
 
 use super::source::{Commit, Fed, Step, Stored};
+use crate::store::{Started, StoreError, StoreErrorKind, StoreHandle};
 use jobs::crew::{Crew, Now};
 use jobs::sync::thread;
-use crate::store::{Started, StoreError, StoreErrorKind, StoreHandle};
 
 /// What the thread needs.
 pub(super) struct Feeder<H> {

@@ -13,10 +13,10 @@ use std::{fmt, io};
 use crossbeam_channel::Receiver;
 use jiff::Timestamp;
 
-use jobs::crew::{Closed, Crew};
-use jobs::{Cancel, Drain, JobError, PoolCounts, PoolSettings};
 use crate::store::{Enqueued, JobId, NewJob, StartedJob, StoreError, StoreHandle};
 use feeder::Feeder;
+use jobs::crew::{Closed, Crew};
+use jobs::{Cancel, Drain, JobError, PoolCounts, PoolSettings};
 use source::Stored;
 
 /// Runs the jobs of one queue of a store on a number of threads.

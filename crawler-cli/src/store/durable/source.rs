@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::store::{JobCounts, JobId, Settled, Settlement, Started, StartedJob};
 use jobs::Drain;
 use jobs::PoolSettings;
 use jobs::crew::{Now, Source};
@@ -15,7 +16,6 @@ use jobs::decide::{Next, Outcome, Rules};
 use jobs::letter::shortened;
 use jobs::sync::thread;
 use plain::random::{Random, fresh_seed};
-use crate::store::{JobCounts, JobId, Settled, Settlement, Started, StartedJob};
 
 /// The jobs of a queue that are in memory.
 pub(crate) struct Stored {

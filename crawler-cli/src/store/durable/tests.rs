@@ -11,13 +11,13 @@ use jiff::Timestamp;
 
 use super::source::{Care, Commit, Fed, Step, Stored};
 use super::*;
-use jobs::crew::{Now, Source};
-use jobs::decide::Outcome;
-use jobs::{Ceiling, CeilingLimits};
 use crate::store::sqlite::Sqlite;
 use crate::store::{
     DeadLetterFilter, DeadLetterId, Inline, JobCounts, Started, StartedJob, Writer, WriterSettings,
 };
+use jobs::crew::{Now, Source};
+use jobs::decide::Outcome;
+use jobs::{Ceiling, CeilingLimits};
 
 const LONG: Duration = Duration::from_secs(600);
 

@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 
 use super::open;
-use plain::file_lock::FileLock;
-use plain::files::{beside, resolved, sync_folder};
 use crate::store::rejected::REJECTED;
 use crate::store::tables::failure::Failure;
 use crate::store::{SKIPPED, StoreError, StoreErrorKind};
+use plain::file_lock::FileLock;
+use plain::files::{beside, resolved, sync_folder};
 
 /// Copies a store to the file `to`, also while another process uses the store, which goes on at its speed. The copy is the
 /// store at one moment. It gets its name only after it was found to be sound; a store that has the name is replaced then,

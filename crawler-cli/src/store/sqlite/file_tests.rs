@@ -11,12 +11,12 @@ use tempfile::TempDir;
 
 use super::tests::{link_to, links};
 use super::{Sqlite, backup, restore};
-use plain::random::Random;
 use crate::store::{
     Buried, Change, Completed, Engine as _, EntryId, HostId, JobStore as _, Judgement, Lane, Lanes,
     NewDeadLetter, NewJob, NewUrl, Origin, Store as _, StoreErrorKind, WatchStore as _,
 };
 use crate::store::{CheckReport, check};
+use plain::random::Random;
 use verdict::Answer;
 use verdict::life::{Context, Profile};
 use verdict::{Cause, Verdict};

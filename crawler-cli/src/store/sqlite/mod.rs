@@ -20,8 +20,8 @@ use super::sql::Connection;
 use super::tables::failure::Failure;
 use super::tables::{Database, Memory};
 pub use super::tables::{Database as Sqlite, RejectedFigures};
-use plain::file_lock::FileLock;
 pub use backup::{Restored, backup, restore};
+use plain::file_lock::FileLock;
 
 /// Opens a store in a file to read its tables, also while another process writes.
 pub(super) fn reader(path: &Path) -> Result<Connection, Failure> {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use plain::file_lock::FileError;
 use crate::store::StoreErrorKind;
 use crate::store::tables::failure::Failure;
+use plain::file_lock::FileError;
 
 /// What `PRAGMA application_id` says of a store: "Crsr".
 const APPLICATION: i64 = 0x4372_7372;

@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::failure::Failure;
-use plain::redirect::Redirect;
 use crate::store::sql::{self, Row};
 use crate::store::{Demand, Episode};
+use plain::redirect::Redirect;
 use verdict::Answer;
 use verdict::life::{Record as Life, State};
 use verdict::{Cause, Class, Verdict};

@@ -280,9 +280,9 @@ impl TryFrom<Facts> for HostFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Episode;
     use plain::random::Random;
     use plain::redirect::Redirect;
-    use crate::store::Episode;
     use verdict::life::{Context, Profile};
     use verdict::{Cause, Verdict};
 

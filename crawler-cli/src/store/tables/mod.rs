@@ -28,10 +28,10 @@ use super::{
     Added, Completed, Counts, Cursor, EntryId, Event, Host, HostFacts, HostId, Link, LinkId,
     Queued, Record, Run, Selection, Store, StoreError, UrlHistory, UrlId,
 };
-use plain::file_lock::FileLock;
 use failure::Failure;
 use group::Group;
 pub(super) use memory::Memory;
+use plain::file_lock::FileLock;
 pub use rejects::RejectedFigures;
 
 /// A store in a database: a file of SQLite, a temporary one, or PostgreSQL.

@@ -10,11 +10,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::codec;
 use super::failure::Failure;
 use super::watch::{Watched, is_gone};
-use plain::files::beside;
 use crate::store::Cursor;
 use crate::store::rejected::REJECTED;
 use crate::store::rejected::{Covered, Rejected, key_of};
 use crate::store::sql::{Connection, Optional as _, Row};
+use plain::files::beside;
 
 /// What the rejected-URL filter has answered, for submitted URLs that were members of their sets already.
 #[derive(Debug, Default)]
@@ -222,9 +222,9 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use plain::random::Random;
     use crate::store::sqlite::Sqlite;
     use crate::store::{Change, DueUrl, Judgement, Lane, Lanes, NewUrl, Origin, WatchStore as _};
+    use plain::random::Random;
     use verdict::Answer;
     use verdict::life::{Context, Profile};
     use verdict::{Cause, Verdict};

@@ -8,10 +8,10 @@ use super::failure::Failure;
 use super::memory::{Memory, take};
 use crate::store::sql::{self, Connection, Optional as _, Statement, params};
 use crate::store::{Added, Change, Completed, Demand, HostFacts, HostId, Link};
-use verdict::Answer;
-use verdict::life::Record as Life;
 use add::Adder;
 pub(super) use begin::{begin_run, end_run};
+use verdict::Answer;
+use verdict::life::Record as Life;
 
 pub(super) fn add(
     db: &Connection,

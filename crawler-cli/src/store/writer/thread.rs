@@ -13,8 +13,8 @@ use super::committer::{Committer, Finished};
 use super::inline::tell;
 use super::op::closed;
 use super::{Engine, Op, Spool, StoreHandle, WriterFigures, WriterState};
-use plain::random::{Random, fresh_seed};
 use crate::store::{Late, StoreError};
+use plain::random::{Random, fresh_seed};
 
 /// How a writer groups operations.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use url::Url;
 
 use crate::check::host::HeadUse;
-use crate::crawl::identity::Identity;
+use crawl::identity::Identity;
 use jobs::{BadSchedule, CatchUp, Overlap, Schedule, ScheduleSettings};
 use plain::host_pattern::HostPattern;
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-use plain::terminal;
 use crate::watch::config::toml_text::Position;
+use plain::terminal;
 
 /// What is wrong in a configuration.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]

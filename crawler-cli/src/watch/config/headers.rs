@@ -12,7 +12,7 @@ use super::entries::HostConfig;
 use super::kinds::{FilePath, Scalar, quoted};
 use super::reader::{Kind, Reader};
 use super::text_file;
-use crate::crawl::identity::Identity;
+use crawl::identity::Identity;
 
 /// `match = "*.example.org"`
 pub(super) struct Pattern;

@@ -10,10 +10,10 @@ use super::reader::Reader;
 use super::tables::{Row, TABLES, written};
 use super::text_file;
 use super::{Config, JobConfig};
-use plain::terminal;
 use crate::store;
-use verdict::life::Profile;
 use crate::watch::config::toml_text::Position;
+use plain::terminal;
+use verdict::life::Profile;
 
 /// A configuration that was read, with the places of its values.
 #[derive(Clone, Debug)]

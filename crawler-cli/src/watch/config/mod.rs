@@ -33,9 +33,9 @@ mod tests;
 mod text_file;
 mod toml_text;
 
-pub use jobs::{CatchUp, Overlap};
 pub use entries::{HostConfig, JobConfig, ScheduleConfig, SetConfig, Source};
 pub use error::ConfigError;
+pub use jobs::{CatchUp, Overlap};
 pub use loaded::{Loaded, example};
 pub use sections::{
     GuardConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, LogLevel, PolicyConfig,

@@ -6,16 +6,16 @@ use std::num::NonZeroU32;
 use jiff::Timestamp;
 
 use super::message::{Command, HoldDeed, Refusal, RefusalKind, Reply, ScheduleDeed, Target};
-use plain::text::nearest;
-use plain::values;
 use crate::store::{
     Accepted, DeadLetterId, Engine, Guarded, HoldEnd, HostHold, HostId, NewUrl, Notice, Origin,
     Pause, ScheduleChange, Scope, StoreError, UrlId, Which,
 };
-use verdict::life::State;
 use crate::watch::config::{Overlap, ScheduleConfig};
 use crate::watch::hands::shown_url;
 use crate::watch::work::{firing_job, queue_of};
+use plain::text::nearest;
+use plain::values;
+use verdict::life::State;
 
 /// Who gives a command, and when.
 #[derive(Clone, Debug)]

@@ -11,17 +11,17 @@ use jiff::Timestamp;
 use url::{Position, Url};
 
 use super::policies::Policies;
-use super::queue::{Kind, QueueId};
+use super::queue::{Kind, QueueId, Queues};
 use super::settings::Settings;
 use crate::check::host::{Host, Observe, Shared};
 use crate::check::task::{Hop, Outcome, Task, UrlId as TaskId};
-use crate::crawl::fleet::{Entry as _, Fleet, TakeOf};
-use crate::crawl::hosts::HostId as WorkId;
-use crate::crawl::scheduler::Scheduler;
-use crate::crawl::stats::{Stats, Waiting};
-use crate::crawl::work::HostWork as _;
-use plain::origin::root_of;
 use crate::store::{DueId, DueUrl, HostId, Lane, UrlId};
+use crawl::fleet::Take;
+use crawl::hosts::HostId as WorkId;
+use crawl::scheduler::Scheduler;
+use crawl::stats::{Stats, Waiting};
+use crawl::work::HostWork as _;
+use plain::origin::root_of;
 use verdict::HeadFault;
 use verdict::guard::LocalSign;
 
@@ -44,7 +44,7 @@ pub(super) enum Asked {
 pub(super) struct Asking<N: Net> {
     scheduler: Scheduler<Host, N>,
     shared: Shared,
-    fleet: Fleet<DueUrl>,
+    fleet: Queues,
     tasks: HashMap<TaskId, Asked>,
     /// URLs that are asked or were asked, and whose judgement is not stored yet: the store still calls them due.
     busy: Busy,
@@ -102,7 +102,7 @@ impl<N: Net> Asking<N> {
         Self {
             shared: Shared::new(Stats::default()),
             scheduler,
-            fleet: Fleet::default(),
+            fleet: Queues::default(),
             tasks: HashMap::new(),
             busy: Busy::default(),
             policies,
@@ -127,7 +127,7 @@ impl<N: Net> Asking<N> {
         self.scheduler.waker()
     }
 
-    pub(super) fn fleet(&mut self) -> &mut Fleet<DueUrl> {
+    pub(super) fn fleet(&mut self) -> &mut Queues {
         &mut self.fleet
     }
 
@@ -169,14 +169,14 @@ impl<N: Net> Asking<N> {
     /// A URL that was asked is to be asked again.
     pub(super) fn put_back(&mut self, due: DueUrl) {
         self.busy.remove(due.id.url);
-        self.fleet.put_back(due);
+        self.fleet.put_back(QueueId::of(&due), due);
     }
 }
 
 /// From the queues to the works.
 impl<N: Net> Asking<N> {
     /// The next read of a queue that can be worked on.
-    pub(super) fn activate(&mut self) -> Option<TakeOf<DueUrl>> {
+    pub(super) fn activate(&mut self) -> Option<Take<QueueId, DueId>> {
         self.fleet.activate()
     }
 
@@ -396,7 +396,7 @@ impl<N: Net> Asking<N> {
                 continue;
             };
             if let Asked::Url(due) = &task {
-                self.fleet.end(due.queue());
+                self.fleet.end(QueueId::of(&due));
             }
             asked.push((task, outcome));
         }
@@ -437,7 +437,7 @@ impl<N: Net> Asking<N> {
         for (_, asked) in tasks {
             match asked {
                 Asked::Url(due) => {
-                    self.fleet.end(due.queue());
+                    self.fleet.end(QueueId::of(&due));
                     self.put_back(due);
                 }
                 other => others.push(other),
@@ -474,7 +474,7 @@ impl<N: Net> Asking<N> {
         };
         for task in self.scheduler.hosts().work(id).recall(is_recalled) {
             if let Some(Asked::Url(due)) = self.tasks.remove(&task) {
-                self.fleet.end(due.queue());
+                self.fleet.end(QueueId::of(&due));
                 self.busy.remove(due.id.url);
             }
         }

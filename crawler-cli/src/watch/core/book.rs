@@ -6,9 +6,8 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::keeping::{HoldChange, HostRead};
-use super::queue::{Kind, QueueId};
+use super::queue::{Kind, QueueId, Queues};
 use crate::check::task::Outcome;
-use crate::crawl::fleet::Fleet;
 use crate::store::{Control, DueUrl, HostFacts, HostId, Ready};
 use verdict::guard::{FlipRules, HostFlip, Stops};
 
@@ -159,7 +158,7 @@ impl Book {
     pub(super) fn tidy(
         &mut self,
         now: Timestamp,
-        fleet: &Fleet<DueUrl>,
+        fleet: &Queues,
         is_needed: impl Fn(HostId, &HostPage) -> bool,
     ) {
         let by_root = &mut self.by_root;

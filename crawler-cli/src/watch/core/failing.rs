@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use url::Url;
 
 use crate::store::HostId;
+use crate::watch::control::{CoreStatus, HostFails};
 use verdict::guard::Reach;
 use verdict::life::time::between;
 use verdict::{Cause, Verdict};
-use crate::watch::control::{CoreStatus, HostFails};
 
 /// The hosts whose last answers failed.
 #[derive(Debug, Default)]

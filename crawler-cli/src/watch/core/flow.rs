@@ -9,15 +9,15 @@ use super::keeping::{Failed, HostRead, Reply};
 use super::queue::{Kind, QueueId};
 use super::{Reason, Watcher};
 use crate::check::task::{Outcome, UrlId as TaskId};
-use crate::crawl::clock::Clock;
-use crate::crawl::fleet::TakeOf;
+use crate::store::{DueId, DueUrl, Guarded, HostId, Lanes, Nature, Ready, StoreError, StoreHandle};
+use courser::net::Net;
+use crawl::clock::Clock;
+use crawl::fleet::Take;
 use plain::random::seed_of_host;
-use crate::store::{DueUrl, Guarded, HostId, Lanes, Nature, Ready, StoreError, StoreHandle};
+use std::time::Duration;
 use verdict::life::State;
 use verdict::life::time::after;
 use verdict::{Cause, Verdict};
-use courser::net::Net;
-use std::time::Duration;
 
 /// Hosts.
 impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
@@ -124,7 +124,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
 /// Rows.
 impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     /// Reads due rows of a queue, lane by lane.
-    fn take(&mut self, take: TakeOf<DueUrl>) {
+    fn take(&mut self, take: Take<QueueId, DueId>) {
         let (queue, limit) = (take.queue, take.limit);
         let QueueId { host, kind } = queue;
         let cycle_began = self.cycle_began();
@@ -190,7 +190,9 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         if let Some(read) = read {
             self.book.refresh(queue.host, read);
         }
-        self.asking.fleet().handle_taken(queue, limit, due);
+        self.asking
+            .fleet()
+            .handle_taken(queue, limit, due, |due| due.id);
         let page = self.book.get(queue.host);
         if page.is_some_and(|page| page.is_parked(now)) {
             self.asking.fleet().abandon(queue);

@@ -10,14 +10,15 @@ use super::Watcher;
 use super::book::Sample;
 use super::keeping::{Failed, HoldChange, Reply, is_in_question};
 use super::outage::notice;
-use crate::crawl::clock::Clock;
+use super::queue::QueueId;
 use crate::store::{
     Amendment, Change, DueId, DueUrl, Engine, Guarded, HoldEnd, HostHold, HostId, Lane, Nature,
     StoreError, StoreHandle, UrlId,
 };
+use crate::watch::hold::{PIECE, release_piece};
+use crawl::clock::Clock;
 use verdict::guard::{FlipStep, Guard};
 use verdict::life::Rules;
-use crate::watch::hold::{PIECE, release_piece};
 
 /// What a sampled URL said.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -62,7 +63,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     pub(super) fn handle_siblings(&mut self, now: Timestamp, host: HostId, due: Vec<DueUrl>) {
         for due in due {
             if !self.asking.is_busy(due.id.url) {
-                self.asking.fleet().put_back(due);
+                self.asking.fleet().put_back(QueueId::of(&due), due);
             }
         }
         self.fill_host(now, host);
@@ -321,7 +322,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         };
         sample.size = Some(due.len() as u64);
         for due in due {
-            self.asking.fleet().put_back(due);
+            self.asking.fleet().put_back(QueueId::of(&due), due);
         }
         self.fill_host(now, host);
         self.end_sample(now, host);

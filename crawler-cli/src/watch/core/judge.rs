@@ -10,15 +10,15 @@ use super::book::HostPage;
 use super::failing::News;
 use super::telling::Telling;
 use crate::check::task::Outcome;
-use plain::random::Random;
 use crate::store::{Change, DueUrl, HostId, Judgement, Lane, NewDeadLetter};
+use crate::watch::control::Pruned;
+use crate::watch::figures::Figures;
+use plain::random::Random;
 use verdict::Answer;
 use verdict::guard::{BudgetRules, PruneBudget};
 use verdict::life::time::{after, between};
 use verdict::life::{Context, Record as Life, Rules, Transition};
 use verdict::{Cause, Verdict};
-use crate::watch::control::Pruned;
-use crate::watch::figures::Figures;
 
 /// Judges outcomes.
 pub(super) struct Judge {

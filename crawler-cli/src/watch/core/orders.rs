@@ -12,8 +12,8 @@ use url::Url;
 use super::Watcher;
 use super::book::HostPage;
 use super::keeping::{Failed, Reply};
-use crate::crawl::clock::Clock;
 use crate::store::{Engine, HoldEnd, HostId, Nature, Scope, StoreError, StoreHandle};
+use crawl::clock::Clock;
 
 /// What operators want.
 #[derive(Debug, Default)]

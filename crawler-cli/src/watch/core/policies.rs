@@ -11,8 +11,8 @@ use url::Url;
 
 use super::settings::{HostRule, Limit, Limits, Settings};
 use crate::check::host::Policy;
-use crate::crawl::identity::{Identities, IdentityHosts};
-use crate::crawl::transfer::Transfer;
+use crawl::identity::{Identities, IdentityHosts};
+use crawl::transfer::Transfer;
 
 /// The policies of all hosts. Hosts for which the same rules hold share one.
 #[derive(Debug)]

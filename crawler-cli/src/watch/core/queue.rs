@@ -1,13 +1,26 @@
 //! The queues of the core: what of a host is asked in which order.
 
-use crate::crawl::fleet::Entry;
 use crate::store::{DueId, DueUrl, HostId, Lane};
+use crawl::fleet::Fleet;
+
+/// The URLs that are due and wait in memory.
+pub(crate) type Queues = Fleet<QueueId, DueId, DueUrl>;
 
 /// Names a queue.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(crate) struct QueueId {
     pub(crate) host: HostId,
     pub(crate) kind: Kind,
+}
+
+impl QueueId {
+    /// The queue of a URL.
+    pub(crate) fn of(due: &DueUrl) -> Self {
+        Self {
+            host: due.id.host,
+            kind: Kind::of(due.id.lane),
+        }
+    }
 }
 
 /// The queues of a host.
@@ -39,21 +52,5 @@ impl Kind {
             Lane::Doubt => Self::Doubt,
             Lane::Held => Self::Sample,
         }
-    }
-}
-
-impl Entry for DueUrl {
-    type Queue = QueueId;
-    type Place = DueId;
-
-    fn queue(&self) -> QueueId {
-        QueueId {
-            host: self.id.host,
-            kind: Kind::of(self.id.lane),
-        }
-    }
-
-    fn place(&self) -> DueId {
-        self.id
     }
 }

@@ -7,8 +7,8 @@ use courser::Rate;
 use url::Url;
 
 use crate::check::host::HeadUse;
-use crate::crawl::identity::Identity;
-use crate::crawl::transfer::USER_AGENT;
+use crawl::identity::Identity;
+use crawl::transfer::USER_AGENT;
 use jobs::ceiling::{CeilingLimits, Ceilings, HostCeilings};
 use plain::host_pattern::HostPattern;
 use verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};

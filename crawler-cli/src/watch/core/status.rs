@@ -8,15 +8,15 @@ use super::keeping::{Beginning, Counted, Failed, HoldChange, Reply};
 use super::orders::Orders;
 use super::queue::{Kind, QueueId};
 use super::{Reason, Waiting, Watcher};
-use crate::crawl::clock::Clock;
-use crate::crawl::stats;
-use plain::origin::root_of;
 use crate::store::{Guarded, HostId, Lane, Lanes, Nature, Ready, StoreHandle};
+use crate::watch::control::{CoreStatus, GuardOn, HostWaits};
+use crawl::clock::Clock;
+use crawl::stats;
+use plain::origin::root_of;
+use std::time::Duration;
 use verdict::guard::HostFlip;
 use verdict::life::State;
 use verdict::life::time::{after, before, between};
-use crate::watch::control::{CoreStatus, GuardOn, HostWaits};
-use std::time::Duration;
 
 /// When URLs are counted.
 #[derive(Debug, Default)]

@@ -18,8 +18,8 @@ use jiff::SignedDuration;
 
 use self::world::{Reaction, World};
 use crate::store::{Lane, Which};
-use verdict::life::State;
 use crate::watch::figures::{Method, Phase, Reason as Why, quantile};
+use verdict::life::State;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);

@@ -18,7 +18,7 @@ use super::notify::Notifier;
 use super::reload::needs_restart;
 use super::{Failure, Signals};
 use super::{ahead, files, private};
-use crate::crawl::clock::SystemClock;
+use crawl::clock::SystemClock;
 use plain::random::fresh_seed;
 
 use crate::store::{

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::show::reasons;
 use super::why::{Around, general, of_host, of_url, waits};
 use super::words::{self, Columns, Sheet, distance, safe, stamp_from};
-use plain::text::{count, rough_span, size, thousands};
 use crate::store::{
     Cycle, HostDetail, HostHold, ScheduleState, Scope, SetInfo, UrlDetail, WatchCounts, WorkerInfo,
 };
+use crate::watch::control::{CoreStatus, LiveStatus, StoreCondition};
+use plain::text::{count, rough_span, size, thousands};
 use verdict::life::State;
 use verdict::life::time::between;
-use crate::watch::control::{CoreStatus, LiveStatus, StoreCondition};
 
 /// What the store says about everything.
 #[derive(Clone, Debug)]

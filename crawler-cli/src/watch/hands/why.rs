@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 
 use super::words::{self, stamp_from};
-use plain::text::rough_span;
 use crate::store::{HostDetail, HostHold, Lane, Pause, Scope, UrlDetail, WorkerInfo};
-use verdict::Cause;
-use verdict::life::time::between;
 use crate::watch::control::{CoreStatus, HostWaits, LiveStatus, StoreCondition};
 use crate::watch::core::Reason;
+use plain::text::rough_span;
+use verdict::Cause;
+use verdict::life::time::between;
 
 /// What is known besides a URL or a host.
 #[derive(Clone, Debug)]

@@ -8,8 +8,8 @@ use prometheus_client::registry::Registry;
 
 use super::{Family, Sources, Value};
 use crate::store::{Buckets, WorkerInfo};
-use verdict::life::State;
 use crate::watch::figures::{Figures, Histogram, Method, Phase, Reason};
+use verdict::life::State;
 
 /// Registers the numbers that are metrics as they are.
 pub(super) fn register(registry: &mut Registry, figures: &Figures) {

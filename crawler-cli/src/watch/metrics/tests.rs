@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::store::{ScheduleState, SetInfo, WorkerInfo};
-use verdict::life::State;
-use verdict::{Cause, Verdict};
 use crate::watch::figures::{Method, Phase, Reason};
 use crate::watch::vitals::StoreFacts;
+use verdict::life::State;
+use verdict::{Cause, Verdict};
 
 /// One line of a series: its name, its labels and its value.
 type Sample = (String, BTreeMap<String, String>, f64);

@@ -10,20 +10,20 @@ use std::thread::{self, JoinHandle};
 use tempfile::TempDir;
 
 use super::*;
-use plain::random::Random;
 use crate::store::sqlite::Sqlite;
 use crate::store::{
     Change, HostHold, HostId, Judgement, Lane, Lanes, NewUrl, Notice, Origin, WatchStore as _,
     WriterSettings,
 };
-use verdict::Answer;
-use verdict::guard::Hold;
-use verdict::life::{Context, Profile, State};
-use verdict::{Cause, Verdict};
 use crate::watch::config::Loaded;
 use crate::watch::control::{CoreMessage, CoreStatus, GuardOn, HostWaits, core_channel};
 use crate::watch::core::{Reason, Waiting};
 use crate::watch::vitals::Vitals;
+use plain::random::Random;
+use verdict::Answer;
+use verdict::guard::Hold;
+use verdict::life::{Context, Profile, State};
+use verdict::{Cause, Verdict};
 
 /// A server that runs, with all that it serves.
 struct Served {

@@ -13,8 +13,8 @@ use super::intake::ReadingInto;
 use super::private::Private;
 use super::{ReadError, SetRead};
 use crate::check::sources::{Batch, Batches, Input, List, Next, ProblemKind, SourceOptions, start};
-use jobs::Cancel;
 use crate::watch::work::Tools;
+use jobs::Cancel;
 
 /// Reads a file into a set, unless it has not changed.
 pub(super) fn read(

@@ -8,9 +8,9 @@ use url::Url;
 
 use super::file;
 use crate::check::host::is_private_literal;
-use jobs::Cancel;
 use crate::watch::config::Source;
 use crate::watch::hands::shown_url;
+use jobs::Cancel;
 
 /// The URLs at private addresses.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

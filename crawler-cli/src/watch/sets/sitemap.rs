@@ -15,9 +15,9 @@ use super::intake::{MOST_NAMED, ReadingInto};
 use super::{ReadError, SetRead};
 use crate::check::links::{Document, Format, Kind, Link, Visitor, XmlError};
 use crate::check::sources::{Unpacked, is_packed};
+use crate::watch::work::{Agent, HttpError, Reply, Tools, Validators, Wanted};
 use jobs::Cancel;
 use listing::markup::encoding::charset;
-use crate::watch::work::{Agent, HttpError, Reply, Tools, Validators, Wanted};
 
 /// Reads a sitemap, or an index and its sitemaps, into a set, unless nothing has changed.
 pub(super) fn read(

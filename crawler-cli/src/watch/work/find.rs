@@ -10,8 +10,8 @@ use super::failure::Failure;
 use super::tools::{FindReader, Tools};
 use crate::find::expr::Parser;
 use crate::find::{Ending, Event, Find};
-use jobs::Cancel;
 use crate::watch::sets::Intake;
+use jobs::Cancel;
 
 /// Reads the words of an expression, as [`Parser`] knows them. Other options of `find` are refused.
 ///

@@ -14,12 +14,12 @@ use courser::proto::is_redirect;
 use courser::{Call, CallId, Client, Error, Limits, Rate, Read, Request, Response, Timeouts};
 use url::Url;
 
-use crate::crawl::politeness::retry_after;
-use crate::crawl::redirect::{Chain, NotFollowed};
-use crate::crawl::transfer::Transfer;
+use crate::watch::core::Settings;
+use crawl::politeness::retry_after;
+use crawl::redirect::{Chain, NotFollowed};
+use crawl::transfer::Transfer;
 use jobs::{Cancel, CeilingLimits, Ceilings, HostCeilings};
 use plain::origin::root_of;
-use crate::watch::core::Settings;
 
 /// How jobs and sets reach servers: limits, addresses, identities and the ceilings of the hosts.
 ///

@@ -9,9 +9,9 @@ use super::failure::Failure;
 use super::fetch::{self, Plan};
 use super::tools::Tools;
 use super::{check, find, planner};
-use jobs::Cancel;
 use crate::watch::config::{JobConfig, Overlap, ScheduleConfig, SetConfig, Source};
 use crate::watch::sets::{self, ReadError};
+use jobs::Cancel;
 
 /// A firing of a schedule, as its job is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]

@@ -22,9 +22,9 @@ use jiff::Timestamp;
 
 use super::failure::{Failure, Next};
 use super::tools::Tools;
+use crate::store::{JobId, NewJob, Settled, Settlement, StartedJob, StoreError, StoreHandle as _};
 use jobs::{Cancel, CancelReason, DeadLetter, DeadReason, Drain, PoolSettings, WorkerPool};
 use plain::random::{Random, fresh_seed};
-use crate::store::{JobId, NewJob, Settled, Settlement, StartedJob, StoreError, StoreHandle as _};
 
 /// How a queue is run.
 #[derive(Clone, Debug)]

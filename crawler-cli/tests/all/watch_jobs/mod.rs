@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 use crate::common::service::{Service as Running, folder, watch};
 use crate::common::{Answer, Script, gzip, page, response, stderr};
 use courser::Rate;
-use jobs::{Cancel, Ceiling, CeilingLimits, Ceilings};
 use crawler_cli::store::sqlite::Sqlite;
 use crawler_cli::store::{
     DeadLetter, DeadLetterFilter, DeadLetterId, NewUrl, NoticeId, Origin, ScheduleChange,
@@ -27,6 +26,7 @@ use crawler_cli::watch::sets::{SetRead, SetReader, read_set};
 use crawler_cli::watch::work::{Http, Planner, Tools, firing_job, queue_of};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jobs::{Cancel, Ceiling, CeilingLimits, Ceilings};
 use url::Url;
 
 mod kinds;

@@ -10,9 +10,9 @@ use super::rules::Rules;
 use super::schedule::{SHARE_OF_INTERVALS, SHARE_OF_STEPS, around, within};
 use super::states::{Flag, PruneWait, State, Transition, Why};
 use super::time::{after, between, to_millis};
-use plain::random::Random;
 use crate::guard::Guard;
 use crate::{Cause, Class, Verdict};
+use plain::random::Random;
 
 /// What else is known at the time of a verdict.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

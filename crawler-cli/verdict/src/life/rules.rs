@@ -266,12 +266,7 @@ impl Rules {
 
     /// Whether the evidence makes a URL gone. With several kinds of evidence, all of their rules must agree. The span is
     /// at least twice the longest negative episode on the host that was cleared.
-    pub fn is_gone(
-        &self,
-        evidence: &Evidence,
-        now: Timestamp,
-        longest_cleared: Duration,
-    ) -> bool {
+    pub fn is_gone(&self, evidence: &Evidence, now: Timestamp, longest_cleared: Duration) -> bool {
         let negatives = &evidence.negatives;
         let span = negatives.span(now);
         let agrees = |kind| {

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::*;
-use plain::random::Random;
 use crate::guard::Guard;
 use crate::{Cause, Class, Verdict};
+use plain::random::Random;
 
 /// A URL with its rules.
 struct Story {

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use super::cluster::Cluster;
 use super::{at, open};
-use plain::random::Random;
 use crate::store::tables::Database;
 use crate::store::{
     Change, DueUrl, FleetStore as _, Guarded, HostId, JobStore as _, Judgement, LEASE, Lane, Lanes,
     NewJob, NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure, WatchStore as _,
 };
+use plain::random::Random;
 use verdict::Answer;
 use verdict::guard::Stops;
 use verdict::life::{Context, Profile};

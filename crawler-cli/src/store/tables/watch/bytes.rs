@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use plain::leb128::{Reader, Writer, unzigzag, zigzag};
 use crate::store::Lane;
 use crate::store::tables::codec;
 use crate::store::tables::failure::Failure;
+use plain::leb128::{Reader, Writer, unzigzag, zigzag};
 use verdict::Answer;
 use verdict::life::Record as Life;
 use verdict::{Cause, Verdict};

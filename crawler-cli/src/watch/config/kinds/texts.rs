@@ -7,8 +7,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Scalar, array, list, quoted, string};
-use plain::values;
 use crate::store::{Place, postgres};
+use plain::values;
 
 /// A text that is not empty and has no control characters.
 pub(in crate::watch::config) struct Text;

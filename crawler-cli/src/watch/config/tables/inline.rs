@@ -1,9 +1,9 @@
 //! The keys of tables within a line, such as `{ count = 4, span = "48h" }`.
 
-use verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
-use verdict::life::{GoneRule, Resurrect};
 use crate::watch::config::kinds::{Count, Fields, Interval, Share, ShareLimit, Time, ZeroLimit};
 use crate::watch::config::reader::{Key, Kind, key};
+use verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
+use verdict::life::{GoneRule, Resurrect};
 
 impl Fields for GoneRule {
     const ALLOWED: &'static str = "a table such as { count = 4, span = \"48h\" }";

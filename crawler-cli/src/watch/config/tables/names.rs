@@ -1,10 +1,10 @@
 //! The names of values of which one is chosen.
 
 use crate::check::host::HeadUse;
-use jobs::{CatchUp, Overlap};
-use verdict::life::Profile;
 use crate::watch::config::kinds::Named;
 use crate::watch::config::sections::{LogFormat, LogLevel};
+use jobs::{CatchUp, Overlap};
+use verdict::life::Profile;
 
 impl Named for Profile {
     const NAMES: &'static [(&'static str, Self)] =

@@ -9,8 +9,8 @@ use jiff::SignedDuration;
 use super::world::{Ask, Reaction, World, url};
 use super::{HOUR, MINUTE, SECOND};
 use crate::store::Which;
-use verdict::life::State;
 use crate::watch::core::Reason;
+use verdict::life::State;
 
 /// Hosts that answer 200 until they are told to do something else. Their home pages are always fine.
 pub(super) fn switched(hosts: usize) -> (World, Rc<Cell<Reaction>>) {

@@ -10,8 +10,8 @@ use jiff::SignedDuration;
 use super::world::{Ask, Reaction, World, url};
 use super::{HOUR, MINUTE, SECOND};
 use crate::store::Which;
-use verdict::life::{Ladder, Negatives, State};
 use crate::watch::core::keeping::HoldChange;
+use verdict::life::{Ladder, Negatives, State};
 
 /// A host of 40 good URLs, and one that is gone. Its good URLs turn to 410, and it is held.
 fn held_with_one_gone() -> (World, Rc<Cell<u16>>) {

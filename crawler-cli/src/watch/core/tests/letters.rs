@@ -3,10 +3,10 @@
 use super::good;
 use super::world::World;
 use super::{HOUR, MINUTE, SECOND};
-use plain::redirect::Redirect;
 use crate::store::{DeadLetterFilter, DueUrl, Lane, StoreHandle as _};
-use verdict::{Cause, Verdict};
 use crate::watch::core::flow::invalid;
+use plain::redirect::Redirect;
+use verdict::{Cause, Verdict};
 
 /// A host of which something is due, and a URL of the host that is not.
 fn asked() -> (World, DueUrl) {

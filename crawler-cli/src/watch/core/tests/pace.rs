@@ -7,9 +7,9 @@ use courser::net::Net as _;
 use super::world::{Reaction, World};
 use super::{HOUR, MINUTE, SECOND, good};
 use crate::store::Which;
-use verdict::life::{Profile, State};
 use crate::watch::core::{HostRule, Limits};
 use crate::watch::figures::{Method, Reason as Why};
+use verdict::life::{Profile, State};
 
 #[test]
 fn a_busy_host_keeps_its_rate_and_holds_up_no_other() {

@@ -4,9 +4,9 @@ use super::bad_days::switched;
 use super::world::{Reaction, World};
 use super::{HOUR, MINUTE, SECOND};
 use crate::store::Which;
-use verdict::life::State;
 use crate::watch::core::GuardRules;
 use crate::watch::figures::{Method, Reason as Why};
+use verdict::life::State;
 
 /// As SIGHUP does.
 fn reload(world: &mut World, change: impl FnOnce(&mut GuardRules)) {

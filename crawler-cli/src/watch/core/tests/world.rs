@@ -10,15 +10,15 @@ use courser::net::{Address, Net as _};
 use courser::{Answer, DnsError};
 use jiff::Timestamp;
 
-use crate::crawl::clock::NetClock;
 use crate::store::sqlite::Sqlite;
 use crate::store::{
     HostHold, Inline, NewUrl, Notice, NoticeId, Origin, StoreHandle as _, UrlDetail, Which,
 };
-use verdict::life::State;
 use crate::watch::control::{CoreHandle, CoreMessage, core_channel};
 use crate::watch::core::{Limits, Reason, Settings, Watcher};
 use crate::watch::figures::Figures;
+use crawl::clock::NetClock;
+use verdict::life::State;
 
 pub(super) type Sim = Watcher<SimNet, Inline<Sqlite>, NetClock<SimNet>>;
 
@@ -163,7 +163,7 @@ impl World {
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        use crate::crawl::clock::Clock as _;
+        use crawl::clock::Clock as _;
         self.clock.now()
     }
 

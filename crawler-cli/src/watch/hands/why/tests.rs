@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::*;
 use crate::store::{Host, HostFacts, HostId, UrlId, WatchedUrl};
-use verdict::guard::Hold;
-use verdict::life::Record;
 use crate::watch::control::GuardOn;
 use crate::watch::core::Waiting;
+use verdict::guard::Hold;
+use verdict::life::Record;
 
 const ROOT: &str = "https://a.example/";
 

@@ -15,9 +15,9 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::crawl::file_names::{NOTE, PARTIAL, fnv1a, safe};
-use plain::files::replace;
 use crate::watch::work::http::Validators;
+use crawl::file_names::{NOTE, PARTIAL, fnv1a, safe};
+use plain::files::replace;
 
 /// The folder of a fetch job.
 #[derive(Clone, Debug)]

@@ -16,9 +16,9 @@ use url::Url;
 
 use super::failure::Failure;
 use super::http::{Agent, HttpError, Reply, Validators, Wanted};
-use crate::crawl::redirect::NotFollowed;
-use jobs::Cancel;
+use crawl::redirect::NotFollowed;
 use files::{Folder, Note, Paths, write_note};
+use jobs::Cancel;
 
 pub(super) use list::enqueue;
 

@@ -14,9 +14,9 @@ use jiff::Timestamp;
 use super::super::evidence::{Evidence, Negatives, Streak};
 use super::super::states::{Flag, PruneWait, State};
 use super::{Answer, Answers, KEPT_RETURNS, Record};
-use plain::leb128;
 use crate::Class;
 use crate::guard::Guard;
+use plain::leb128;
 
 impl Record {
     /// The record for the store.

@@ -107,18 +107,18 @@ impl<W> Hosts<W> {
     }
 
     /// Sets the largest number of requests in flight to a host. The limit for all hosts holds, too.
-    pub(crate) fn set_connections(&mut self, id: HostId, most: usize) {
+    pub fn set_connections(&mut self, id: HostId, most: usize) {
         self.host(id).connections = most;
     }
 
     /// Hosts that are added from now on get these identities and proxies.
-    pub(crate) fn set_transfer(&mut self, transfer: &Transfer) {
+    pub fn set_transfer(&mut self, transfer: &Transfer) {
         self.identities = transfer.identities.clone();
         self.proxies = transfer.proxies.clone();
     }
 
     /// The proxy for the host with this root, without credentials.
-    pub(crate) fn proxy(&self, root: &Url) -> Option<String> {
+    pub fn proxy(&self, root: &Url) -> Option<String> {
         let url = proto::Url::parse(root.as_str()).ok()?;
         self.proxies.pick(&url).map(ToString::to_string)
     }

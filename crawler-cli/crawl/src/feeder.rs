@@ -15,7 +15,7 @@ use super::scheduler::Scheduler;
 use super::work::HostWork;
 
 /// A crawl of many hosts.
-pub(crate) trait Feeder<'s> {
+pub trait Feeder<'s> {
     /// The work at a host.
     type Work: HostWork;
     /// The network.
@@ -142,5 +142,4 @@ pub(crate) trait Feeder<'s> {
 }
 
 /// The hosts of a crawl, and what the work at all of them shares.
-pub(crate) type Parts<'a, 's, W, N> =
-    (&'a mut Scheduler<W, N>, &'a mut <W as HostWork>::Shared<'s>);
+pub type Parts<'a, 's, W, N> = (&'a mut Scheduler<W, N>, &'a mut <W as HostWork>::Shared<'s>);

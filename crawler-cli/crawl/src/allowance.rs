@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// The learned limits of one host.
 #[derive(Debug, Default)]
-pub(crate) struct Allowance {
+pub struct Allowance {
     window: Option<Limit>,
     /// Requests per second.
     rate: Option<Limit>,
@@ -55,17 +55,17 @@ impl Limit {
 
 impl Allowance {
     /// How many requests may be in flight.
-    pub(crate) fn window(&self) -> usize {
+    pub fn window(&self) -> usize {
         self.window_now.unwrap_or(usize::MAX)
     }
 
     /// The earliest time of the next request; `None`: at any time.
-    pub(crate) fn next_at(&self) -> Option<Instant> {
+    pub fn next_at(&self) -> Option<Instant> {
         self.next_at
     }
 
     /// Brings the limits up to date, before a request is considered.
-    pub(crate) fn handle_time(&mut self, now: Instant) {
+    pub fn handle_time(&mut self, now: Instant) {
         if let Some((refused_at, under_way)) = self.period.refused_at {
             self.learn(now, refused_at, under_way);
         }
@@ -74,7 +74,7 @@ impl Allowance {
         self.rate_now = self.rate.map(|limit| limit.at(now));
     }
 
-    pub(crate) fn handle_sent(&mut self, now: Instant) {
+    pub fn handle_sent(&mut self, now: Instant) {
         self.period.began.get_or_insert(now);
         let Some(rate) = self.rate_now else {
             return;

@@ -7,25 +7,12 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use super::hosts::HostId as WorkId;
 
-/// What waits in a queue.
-pub(crate) trait Entry {
-    /// Names a queue: a host, or a part of what is to be asked at a host.
-    type Queue: Copy + Ord;
-    /// The place of an entry in its queue.
-    type Place: Copy;
-
-    /// The queue.
-    fn queue(&self) -> Self::Queue;
-
-    /// The place.
-    fn place(&self) -> Self::Place;
-}
-
-/// All queues.
-pub(crate) struct Fleet<E: Entry> {
-    queues: BTreeMap<E::Queue, Queue<E>>,
+/// All queues. `Q` names a queue: a host, or a part of what is to be asked at a host. `P` is the place of an entry `E` in its
+/// queue.
+pub struct Fleet<Q, P, E> {
+    queues: BTreeMap<Q, Queue<P, E>>,
     /// Queues with entries that are not worked on, in the order in which they were found.
-    waiting: VecDeque<E::Queue>,
+    waiting: VecDeque<Q>,
     /// How many queues are worked on.
     active: usize,
     /// How many reads of queues are under way.
@@ -35,9 +22,9 @@ pub(crate) struct Fleet<E: Entry> {
 }
 
 /// One queue.
-struct Queue<E: Entry> {
+struct Queue<P, E> {
     /// The last entry that was taken.
-    cursor: Option<E::Place>,
+    cursor: Option<P>,
     /// Whether the store may have entries after it.
     has_more: bool,
     is_waiting: bool,
@@ -60,17 +47,14 @@ struct Active<E> {
 
 /// A read of a queue.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Take<Q, P> {
-    pub(crate) queue: Q,
+pub struct Take<Q, P> {
+    pub queue: Q,
     /// `None`: from the beginning.
-    pub(crate) after: Option<P>,
-    pub(crate) limit: usize,
+    pub after: Option<P>,
+    pub limit: usize,
 }
 
-/// A read of one of the queues of a fleet.
-pub(crate) type TakeOf<E> = Take<<E as Entry>::Queue, <E as Entry>::Place>;
-
-impl<E: Entry> Default for Fleet<E> {
+impl<Q, P, E> Default for Fleet<Q, P, E> {
     fn default() -> Self {
         Self {
             queues: BTreeMap::new(),
@@ -82,7 +66,7 @@ impl<E: Entry> Default for Fleet<E> {
     }
 }
 
-impl<E: Entry> Default for Queue<E> {
+impl<P, E> Default for Queue<P, E> {
     fn default() -> Self {
         Self {
             cursor: None,
@@ -105,9 +89,9 @@ impl<E> Default for Active<E> {
     }
 }
 
-impl<E: Entry> Fleet<E> {
+impl<Q: Copy + Ord, P: Copy, E> Fleet<Q, P, E> {
     /// The queue has entries that were not taken.
-    pub(crate) fn handle_queued(&mut self, id: E::Queue) {
+    pub fn handle_queued(&mut self, id: Q) {
         let queue = self.queue(id);
         queue.has_more = true;
         if queue.active.is_none() && !std::mem::replace(&mut queue.is_waiting, true) {
@@ -116,7 +100,7 @@ impl<E: Entry> Fleet<E> {
     }
 
     /// The next queue to be worked on, and its first read.
-    pub(crate) fn activate(&mut self) -> Option<TakeOf<E>> {
+    pub fn activate(&mut self) -> Option<Take<Q, P>> {
         if self.active >= MOST_ACTIVE {
             return None;
         }
@@ -127,11 +111,11 @@ impl<E: Entry> Fleet<E> {
     }
 
     /// Whether further queues can be worked on.
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         self.active + self.waiting.len() < MOST_ACTIVE
     }
 
-    fn work_on(&mut self, id: E::Queue) -> &mut Active<E> {
+    fn work_on(&mut self, id: Q) -> &mut Active<E> {
         let queue = self.queues.entry(id).or_default();
         queue.active.get_or_insert_with(|| {
             self.active += 1;
@@ -140,7 +124,7 @@ impl<E: Entry> Fleet<E> {
     }
 
     /// The next read for a queue that runs out of entries.
-    pub(crate) fn take(&mut self, id: E::Queue) -> Option<TakeOf<E>> {
+    pub fn take(&mut self, id: Q) -> Option<Take<Q, P>> {
         let share = (MOST_TAKEN / self.active.max(1)).clamp(LEAST_CHUNK, MOST_CHUNK);
         let queue = self.queues.get_mut(&id)?;
         let active = queue.active.as_mut()?;
@@ -158,12 +142,18 @@ impl<E: Entry> Fleet<E> {
     }
 
     /// A read has ended: `taken` has fewer than `limit` entries if there are no more.
-    pub(crate) fn handle_taken(&mut self, id: E::Queue, limit: usize, taken: Vec<E>) {
+    pub fn handle_taken(
+        &mut self,
+        id: Q,
+        limit: usize,
+        taken: Vec<E>,
+        place: impl FnOnce(&E) -> P,
+    ) {
         self.taking -= 1;
         let queue = self.queue(id);
         queue.has_more = taken.len() >= limit;
         if let Some(last) = taken.last() {
-            queue.cursor = Some(last.place());
+            queue.cursor = Some(place(last));
         }
         if let Some(active) = &mut queue.active {
             active.is_taking = false;
@@ -172,17 +162,17 @@ impl<E: Entry> Fleet<E> {
     }
 
     /// Whether reads are under way.
-    pub(crate) fn is_taking(&self) -> bool {
+    pub fn is_taking(&self) -> bool {
         self.taking > 0
     }
 
     /// The next entry of a queue that was taken.
-    pub(crate) fn peek(&self, id: E::Queue) -> Option<&E> {
+    pub fn peek(&self, id: Q) -> Option<&E> {
         self.queues.get(&id)?.active.as_ref()?.buffer.front()
     }
 
     /// Gives the next entry of a queue to its work.
-    pub(crate) fn begin(&mut self, id: E::Queue) -> Option<E> {
+    pub fn begin(&mut self, id: Q) -> Option<E> {
         let active = self.queues.get_mut(&id)?.active.as_mut()?;
         let entry = active.buffer.pop_front()?;
         active.in_work += 1;
@@ -190,19 +180,19 @@ impl<E: Entry> Fleet<E> {
     }
 
     /// An entry is to be asked anew.
-    pub(crate) fn put_back(&mut self, entry: E) {
-        self.work_on(entry.queue()).buffer.push_front(entry);
+    pub fn put_back(&mut self, id: Q, entry: E) {
+        self.work_on(id).buffer.push_front(entry);
     }
 
     /// The work has an entry of the queue no longer.
-    pub(crate) fn end(&mut self, id: E::Queue) {
+    pub fn end(&mut self, id: Q) {
         if let Some(active) = self.queue(id).active.as_mut() {
             active.in_work -= 1;
         }
     }
 
     /// Stops the work on a queue that has no entries. Returns whether it has none.
-    pub(crate) fn rest(&mut self, id: E::Queue) -> bool {
+    pub fn rest(&mut self, id: Q) -> bool {
         let queue = self.queue(id);
         let has_more = queue.has_more;
         let is_idle = |active: &Active<E>| {
@@ -218,7 +208,7 @@ impl<E: Entry> Fleet<E> {
 
     /// Gives up what was taken from a queue and not given to its work. The queue has nothing more to ask before it is
     /// [queued](Self::handle_queued) again.
-    pub(crate) fn abandon(&mut self, id: E::Queue) -> Vec<E> {
+    pub fn abandon(&mut self, id: Q) -> Vec<E> {
         let queue = self.queue(id);
         queue.has_more = false;
         let active = queue.active.as_mut();
@@ -226,40 +216,40 @@ impl<E: Entry> Fleet<E> {
     }
 
     /// Forgets a queue that rests: it is read from its beginning when it is queued again.
-    pub(crate) fn forget(&mut self, id: E::Queue) {
-        let rests = |queue: &Queue<E>| queue.active.is_none() && !queue.is_waiting;
+    pub fn forget(&mut self, id: Q) {
+        let rests = |queue: &Queue<P, E>| queue.active.is_none() && !queue.is_waiting;
         if self.queues.get(&id).is_some_and(rests) {
             self.queues.remove(&id);
         }
     }
 
     /// How many entries of a queue its work has, and how many were taken and wait.
-    pub(crate) fn counts(&self, id: E::Queue) -> (usize, usize) {
+    pub fn counts(&self, id: Q) -> (usize, usize) {
         let queue = self.queues.get(&id);
         let active = queue.and_then(|queue| queue.active.as_ref());
         active.map_or((0, 0), |active| (active.in_work, active.buffer.len()))
     }
 
     /// How many entries were taken and wait.
-    pub(crate) fn buffered(&self) -> usize {
+    pub fn buffered(&self) -> usize {
         let active = self.queues.values();
         let active = active.filter_map(|queue| queue.active.as_ref());
         active.map(|active| active.buffer.len()).sum()
     }
 
     /// Whether a queue is worked on, or waits for that.
-    pub(crate) fn knows(&self, id: E::Queue) -> bool {
-        let is_known = |queue: &Queue<E>| queue.active.is_some() || queue.is_waiting;
+    pub fn knows(&self, id: Q) -> bool {
+        let is_known = |queue: &Queue<P, E>| queue.active.is_some() || queue.is_waiting;
         self.queues.get(&id).is_some_and(is_known)
     }
 
     /// Whether no queue has entries to ask, as far as is known.
-    pub(crate) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.active == 0 && self.waiting.is_empty()
     }
 
     /// The queues that are worked on.
-    pub(crate) fn active(&self) -> Vec<E::Queue> {
+    pub fn active(&self) -> Vec<Q> {
         let active = self
             .queues
             .iter()
@@ -268,12 +258,12 @@ impl<E: Entry> Fleet<E> {
     }
 
     /// The work of a queue.
-    pub(crate) fn work(&self, id: E::Queue) -> Option<WorkId> {
+    pub fn work(&self, id: Q) -> Option<WorkId> {
         self.queues.get(&id)?.active.as_ref()?.work
     }
 
     /// Sets the work of a queue that is worked on.
-    pub(crate) fn set_work(&mut self, id: E::Queue, work: WorkId) {
+    pub fn set_work(&mut self, id: Q, work: WorkId) {
         if let Some(active) = self.queue(id).active.as_mut() {
             let before = active.work.replace(work);
             *self.works.entry(work).or_default() += 1;
@@ -282,12 +272,12 @@ impl<E: Entry> Fleet<E> {
     }
 
     /// Whether a queue uses this work.
-    pub(crate) fn uses(&self, work: WorkId) -> bool {
+    pub fn uses(&self, work: WorkId) -> bool {
         self.works.contains_key(&work)
     }
 
     /// Forgets all works, which were removed.
-    pub(crate) fn forget_works(&mut self) {
+    pub fn forget_works(&mut self) {
         self.works.clear();
         let queues = self.queues.values_mut();
         for active in queues.filter_map(|queue| queue.active.as_mut()) {
@@ -306,7 +296,7 @@ impl<E: Entry> Fleet<E> {
         }
     }
 
-    fn queue(&mut self, id: E::Queue) -> &mut Queue<E> {
+    fn queue(&mut self, id: Q) -> &mut Queue<P, E> {
         self.queues.entry(id).or_default()
     }
 }

@@ -43,7 +43,7 @@ pub struct Results<'a> {
 }
 
 /// Passes events to a closure, which writes results itself.
-pub(crate) struct Callback<F>(pub(crate) F);
+pub struct Callback<F>(pub F);
 
 impl<V: Reports, F: FnMut(&V::Event<'_>) -> ControlFlow<()>> Reporter<V> for Callback<F> {
     fn event(&mut self, event: &V::Event<'_>) -> ControlFlow<()> {

@@ -24,14 +24,14 @@ pub struct Stats {
 
 impl Stats {
     /// Continues the counts of an earlier run.
-    pub(crate) fn resume(&mut self, before: Totals) {
+    pub fn resume(&mut self, before: Totals) {
         self.failed = before.failed.iter().copied().collect();
         self.unread = before.unread.iter().copied().collect();
         self.held = before.held;
         self.before = before;
     }
 
-    pub(crate) fn totals(&self) -> Totals {
+    pub fn totals(&self) -> Totals {
         let classes = |counts: &BTreeMap<Class, u64>| {
             let counts = counts.iter().map(|(&class, &count)| (class, count));
             counts.collect()
@@ -225,7 +225,7 @@ impl Stats {
 
 /// The numbers that a resumed crawl continues.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Totals {
+pub struct Totals {
     failed: Vec<(Class, u64)>,
     unread: Vec<(Class, u64)>,
     held: Duration,
@@ -236,7 +236,7 @@ pub(crate) struct Totals {
 
 impl Totals {
     /// Forgets the URLs that were given up: they are asked for again.
-    pub(crate) fn forget_unread(&mut self) {
+    pub fn forget_unread(&mut self) {
         self.unread.clear();
     }
 }

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 /// Turns a decoded segment of a URL, or any text, into one component of a path.
-pub(crate) fn safe(segment: &[u8]) -> Vec<u8> {
+pub fn safe(segment: &[u8]) -> Vec<u8> {
     let name = match segment {
         b"" => b"%".to_vec(),
         b"." => b"%2E".to_vec(),
@@ -67,16 +67,16 @@ fn shorten(name: &[u8]) -> Vec<u8> {
 
 /// FNV-1a with 64 bits. It is the same in every run and version; the standard library does not guarantee this for its
 /// hashes.
-pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
+pub fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
     })
 }
 
 /// The end of the name of a file that is not complete.
-pub(crate) const PARTIAL: &[u8] = b".courser-part";
+pub const PARTIAL: &[u8] = b".courser-part";
 /// The end of the name of a note about a file.
-pub(crate) const NOTE: &[u8] = b".courser-note";
+pub const NOTE: &[u8] = b".courser-note";
 /// Longest name in bytes: file systems allow 255, and the partial file has a dot and a suffix in addition.
-pub(crate) const MOST_BYTES: usize = 255 - 1 - PARTIAL.len();
+pub const MOST_BYTES: usize = 255 - 1 - PARTIAL.len();
 const MOST_EXTENSION: usize = 16;

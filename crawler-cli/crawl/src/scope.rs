@@ -13,7 +13,7 @@ use listing::path;
 /// The scope of a crawl.
 ///
 /// ```
-/// use crawler_cli::crawl::scope::{Outside, Scope};
+/// use crawl::scope::{Outside, Scope};
 ///
 /// let mut scope = Scope::new();
 /// scope.start(&"http://mirror.example/pub/".parse()?);

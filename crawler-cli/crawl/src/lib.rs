@@ -3,14 +3,14 @@
 
 pub mod addresses;
 mod agenda;
-pub(crate) mod allowance;
+pub mod allowance;
 pub mod calls;
 pub mod clock;
 pub mod demo;
 pub mod failure;
-pub(crate) mod feeder;
-pub(crate) mod file_names;
-pub(crate) mod fleet;
+pub mod feeder;
+pub mod file_names;
+pub mod fleet;
 pub mod hosts;
 pub mod identity;
 mod permits;

@@ -234,7 +234,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::crawl::policy::{HostPolicy, RetryClass, RetryPolicy};
+    use crate::policy::{HostPolicy, RetryClass, RetryPolicy};
 
     const SECOND: Duration = Duration::from_secs(1);
 

@@ -5,7 +5,7 @@
 //! that end in LF, CR or both, and a byte order mark. Other lines are skipped (§2.2).
 //!
 //! ```
-//! use crawler_cli::crawl::robots::Robots;
+//! use crawl::robots::Robots;
 //!
 //! let robots = Robots::parse(b"User-agent: *\nDisallow: /*.iso$\nAllow: /pub/free/\n", "Courser");
 //! assert!(robots.allows("/pub/free/a.iso"));
@@ -121,7 +121,7 @@ impl Access {
 
 /// Where a redirect of the file at `from` leads. `None`: to the same URL, or to another host, whose rules would be those of
 /// another server.
-pub(crate) fn redirected(from: &Url, location: Option<&[u8]>) -> Option<Url> {
+pub fn redirected(from: &Url, location: Option<&[u8]>) -> Option<Url> {
     let mut to = redirect::target(from, location).ok()?;
     to.set_fragment(None);
     (to != *from && to.origin() == from.origin()).then_some(to)

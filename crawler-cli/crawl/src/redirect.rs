@@ -10,7 +10,7 @@ use plain::redirect::Redirect;
 /// The redirects that were followed from a URL.
 ///
 /// ```
-/// use crawler_cli::crawl::redirect::Chain;
+/// use crawl::redirect::Chain;
 ///
 /// let start = "http://example.com/old/page#part".parse()?;
 /// let mut chain = Chain::new(&start);

@@ -110,7 +110,7 @@ impl Identity {
     }
 
     /// Writes the header fields. They replace fields of the same name; cookies join those of the request.
-    pub(crate) fn write(&self, request: &mut Request) {
+    pub fn write(&self, request: &mut Request) {
         let cookies = request.header_value("Cookie").map(<[u8]>::to_vec);
         for (name, _) in &self.headers {
             request.remove_header(name);
@@ -127,7 +127,7 @@ impl Identity {
     }
 
     /// Uses the client certificate for the call.
-    pub(crate) fn sign(&self, call: Call) -> Call {
+    pub fn sign(&self, call: Call) -> Call {
         match &self.certificate {
             Some(certificate) => call.tls(certificate.clone()),
             None => call,

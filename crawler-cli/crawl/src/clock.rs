@@ -27,19 +27,19 @@ impl Clock for SystemClock {
 
 /// Processor time, from a moment on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CpuTime {
+pub struct CpuTime {
     clock: ClockId,
     began: Duration,
 }
 
 impl CpuTime {
     /// That of this thread.
-    pub(crate) fn of_thread() -> Self {
+    pub fn of_thread() -> Self {
         Self::of(ClockId::ThreadCPUTime)
     }
 
     /// That of all threads of this process.
-    pub(crate) fn of_process() -> Self {
+    pub fn of_process() -> Self {
         Self::of(ClockId::ProcessCPUTime)
     }
 
@@ -48,7 +48,7 @@ impl CpuTime {
         Self { clock, began }
     }
 
-    pub(crate) fn elapsed(self) -> Duration {
+    pub fn elapsed(self) -> Duration {
         now(self.clock).saturating_sub(self.began)
     }
 }
@@ -63,7 +63,7 @@ fn now(clock: ClockId) -> Duration {
 /// ```
 /// use std::time::Duration;
 /// use courser::net::sim::SimNet;
-/// use crawler_cli::crawl::clock::{Clock, NetClock};
+/// use crawl::clock::{Clock, NetClock};
 /// use jiff::{SignedDuration, Timestamp};
 ///
 /// let net = SimNet::new(1);

@@ -22,7 +22,7 @@ pub struct Transfer {
     /// The largest number of connections to all hosts, if not the engine's default.
     pub most: Option<NonZeroUsize>,
     /// The number of file descriptors that connections leave free. Default 0.
-    pub(crate) reserved: usize,
+    pub reserved: usize,
     /// The limit for one request in all. Default 30 s.
     pub timeout: Duration,
     /// The limit for connecting. Default 10 s.
@@ -40,15 +40,15 @@ pub struct Transfer {
     /// Whether the private addresses of any host may be connected to.
     pub allow_private: bool,
     /// The limit of the wait for an answer that follows the usual wait for the host. Default: none.
-    pub(crate) adaptive: Option<AdaptiveTimeout>,
+    pub adaptive: Option<AdaptiveTimeout>,
     /// When a host that fails gets no requests for a while. Default: never.
-    pub(crate) breaker: Option<BreakerConfig>,
+    pub breaker: Option<BreakerConfig>,
     /// Whether answers are read as browsers read them: header lines that are wrong and harmless are dropped. Default: no.
-    pub(crate) lenient: bool,
+    pub lenient: bool,
     /// The largest rate of bytes received from all hosts together. Default: no limit.
     pub bytes_in: Option<Rate>,
     /// What hosts may be asked together with other schedulers and pools. Default: nothing.
-    pub(crate) ceilings: Ceilings,
+    pub ceilings: Ceilings,
     /// The TLS settings, such as trusted authorities. Default: the authorities that are compiled in.
     pub tls: TlsConfig,
     /// The proxies. Default: none.
@@ -89,7 +89,7 @@ impl Default for Transfer {
 impl Transfer {
     /// Creates the client. Unless all are allowed, private addresses are limited to those of the given URLs. Proxies may
     /// have any address.
-    pub(crate) fn client(&self, given: &[Url]) -> Result<Client, courser::Error> {
+    pub fn client(&self, given: &[Url]) -> Result<Client, courser::Error> {
         let mut config = self.config();
         if self.allow_private {
             return Client::new(config);
@@ -100,12 +100,12 @@ impl Transfer {
     }
 
     /// Why TLS cannot be used, if it cannot: a file of authorities cannot be read, for example.
-    pub(crate) fn tls_fault(&self) -> Option<String> {
+    pub fn tls_fault(&self) -> Option<String> {
         self.tls.build().err().map(|error| error.to_string())
     }
 
     /// Creates a client on this network, with this resolver. Unless all are allowed, only public addresses are.
-    pub(crate) fn client_on<N: Net>(
+    pub fn client_on<N: Net>(
         &self,
         net: N,
         resolver: impl Resolver + 'static,

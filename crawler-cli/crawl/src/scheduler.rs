@@ -46,7 +46,7 @@ struct Limits {
 
 impl<W: HostWork, N: Net> Scheduler<W, N> {
     /// A scheduler without hosts. `client` sends their requests.
-    pub(crate) fn new(client: Client<N>, transfer: &Transfer) -> Self {
+    pub fn new(client: Client<N>, transfer: &Transfer) -> Self {
         let limits = Limits {
             host: transfer.connections.get(),
             all: transfer.all_connections().get(),
@@ -78,7 +78,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
     }
 
     /// Adds a host, which may have something to send. `root` is the URL of its root, `stats` its index in the statistics.
-    pub(crate) fn add(&mut self, root: Url, stats: usize, work: W) -> HostId {
+    pub fn add(&mut self, root: Url, stats: usize, work: W) -> HostId {
         let host = self.hosts.add(root, stats, work);
         self.agenda.wake(host);
         host
@@ -114,7 +114,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
     }
 
     /// Lets all hosts together have this share of the usual number of calls in flight, at least one.
-    pub(crate) fn set_share(&mut self, share: f64) {
+    pub fn set_share(&mut self, share: f64) {
         // The cast saturates.
         self.limits.all = ((self.limits.usual as f64 * share) as usize).max(1);
     }
