@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crawler_cli::store::{
+use jiff::Timestamp;
+use plain::random::Random;
+use store::{
     Database, DueUrl, FleetStore as _, Judgement, LEASE, Lane, Lanes, NewUrl, NewWorker, Place,
     StoreError, WatchStore as _,
 };
-use jiff::Timestamp;
-use plain::random::Random;
 use verdict::Answer;
 use verdict::Verdict;
 use verdict::life::{Context, Profile};
@@ -191,12 +191,9 @@ impl Bench<'_> {
 }
 
 fn open(url: &str) -> Result<Database, StoreError> {
-    let place: Place = url.parse().map_err(|_| {
-        StoreError::new(
-            std::path::Path::new(url),
-            crawler_cli::store::StoreErrorKind::Foreign,
-        )
-    })?;
+    let place: Place = url
+        .parse()
+        .map_err(|_| StoreError::new(std::path::Path::new(url), store::StoreErrorKind::Foreign))?;
     place.open()
 }
 
@@ -276,7 +273,7 @@ fn answer(due: &DueUrl, now: Timestamp, random: &mut Random) -> Judgement {
     let context = Context::default();
     let decision = rules.decide(now, &mut life, (Verdict::Ok, Some(200)), &context, random);
     let transition = decision.transition;
-    let change = transition.map(|change| crawler_cli::store::Change::new(&change, Some(200)));
+    let change = transition.map(|change| store::Change::new(&change, Some(200)));
     Judgement {
         id: due.id,
         answer: Some(Answer {

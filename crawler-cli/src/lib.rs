@@ -16,5 +16,4 @@ pub mod get;
 pub mod glossary;
 mod report;
 mod stdout;
-pub mod store;
 pub mod watch;

@@ -20,15 +20,15 @@ use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
 use courser::{Backoff, Client, Config, Rate, Response, Shared, SharedConfig};
-use crawler_cli::store::sqlite::Sqlite;
-use crawler_cli::store::{
-    DeadLetterFilter, DeadLetterId, DurablePool, NewJob, StartedJob, StoreHandle, Writer,
-    WriterSettings,
-};
 use jiff::{SignedDuration, Timestamp};
 use jobs::{
     Cancel, Ceiling, CeilingLimits, Decision, Drain, JobError, PoolSettings, Schedule,
     ScheduleRuns, ScheduleSettings,
+};
+use store::sqlite::Sqlite;
+use store::{
+    DeadLetterFilter, DeadLetterId, DurablePool, NewJob, StartedJob, StoreHandle, Writer,
+    WriterSettings,
 };
 
 const QUEUE: &str = "filings";

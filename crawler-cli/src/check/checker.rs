@@ -15,12 +15,12 @@ use super::run;
 use super::select::Selection;
 use super::sources::{FileId, Input, SourceOptions};
 use super::summary::Summary;
-use crate::store::StoreError;
 use crawl::reporter::{Callback, Reporter, Reports};
 use crawl::scope::Scope;
 use crawl::settings::Settings;
 use crawl::transfer::Transfer;
 use plain::random::fresh_seed;
+use store::StoreError;
 
 /// A check: its inputs and its settings.
 ///

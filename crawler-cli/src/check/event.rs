@@ -3,7 +3,7 @@
 use super::record::Checked;
 use super::sources::Problem;
 use super::summary::Summary;
-use crate::store::StoreError;
+use store::StoreError;
 use verdict::guard::Guard;
 
 /// The events that [`Checker::run`](super::Checker::run) reports.

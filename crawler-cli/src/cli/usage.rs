@@ -9,7 +9,7 @@ use clap::Command;
 use clap::error::{ContextKind, ErrorKind};
 use clap_mangen::Man;
 
-use crate::store::StoreError;
+use store::StoreError;
 
 /// What is wrong with a command line. The text is what the user reads.
 #[derive(Debug, Eq, PartialEq)]

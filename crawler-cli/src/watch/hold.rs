@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::store::{Amendment, Change, DueId, HoldEnd, HostId, Lane, StoreError, WatchStore};
+use store::{Amendment, Change, DueId, HoldEnd, HostId, Lane, StoreError, WatchStore};
 use verdict::life::Rules;
 
 /// Takes URLs of a host out of quarantine. They are suspect, and due now; with [`HoldEnd::Confirm`] their evidence goes on

@@ -16,9 +16,9 @@ use prometheus_client::registry::Registry;
 
 use super::figures::Figures;
 use super::vitals::Vitals;
-use crate::store::WriterFigures;
-use crate::store::sqlite::RejectedFigures;
 use families::FAMILIES;
+use store::WriterFigures;
+use store::sqlite::RejectedFigures;
 
 /// What metrics are made of.
 #[derive(Clone, Debug)]

@@ -21,10 +21,8 @@ use super::hands::words::{self, distance, safe, stamp};
 use super::hands::{Live, Reader, root_of};
 use super::hour::{MINUTES, Minute};
 use super::sets::LastReading;
-use crate::store::{
-    Cursor, Event, Notice, NoticeId, Scope, StoreError, WatchStore as _, WatchedUrl,
-};
 use plain::text::{count, rough_span, thousands};
+use store::{Cursor, Event, Notice, NoticeId, Scope, StoreError, WatchStore as _, WatchedUrl};
 use verdict::life::State;
 
 /// What the store and the service say, at one moment.

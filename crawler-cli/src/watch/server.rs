@@ -31,7 +31,7 @@ use super::metrics::{Metrics, Sources};
 use super::page::{self, Seen};
 use super::sets::Readings;
 use super::vitals::{Health, Readiness};
-use crate::store::{StoreError, Writer};
+use store::{StoreError, Writer};
 
 /// What is served.
 #[derive(Debug)]

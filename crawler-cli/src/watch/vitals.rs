@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::store::{ScheduleState, SetInfo, WorkerInfo};
+use store::{ScheduleState, SetInfo, WorkerInfo};
 
 /// How the service is.
 ///

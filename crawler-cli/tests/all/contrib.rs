@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use crawler_cli::store::{ScheduleState, SetInfo, WorkerInfo};
 use crawler_cli::watch::figures::Figures;
 use crawler_cli::watch::metrics::{Metrics, Sources};
 use crawler_cli::watch::vitals::{StoreFacts, Vitals};
 use jiff::Timestamp;
 use regex::Regex;
 use serde_json::Value;
+use store::{ScheduleState, SetInfo, WorkerInfo};
 use verdict::Verdict;
 
 use crate::common::service::{Service, folder, stdout, watch};

@@ -9,10 +9,10 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crawler_cli::store::sqlite::Sqlite;
-use crawler_cli::store::{NoticeId, WatchStore as _};
 use rustix::process::Signal;
 use serde_json::Value;
+use store::sqlite::Sqlite;
+use store::{NoticeId, WatchStore as _};
 use tempfile::TempDir;
 
 use crate::common::service::{PATIENCE, Service, folder, service, stdout, watch};

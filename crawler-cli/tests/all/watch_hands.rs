@@ -14,11 +14,6 @@ use std::time::{Duration, Instant};
 
 use crate::common::service::{PATIENCE, Service as Running, folder};
 use crate::common::{ClosedPort, crawler, stderr};
-use crawler_cli::store::sqlite::Sqlite;
-use crawler_cli::store::{
-    Amendment, Buried, Change, Engine, HostHold, Judgement, Lane, NewDeadLetter, StoreHandle as _,
-    WatchStore as _, Writer, WriterSettings,
-};
 use crawler_cli::watch::control::{
     ControlServer, CoreMessage, CoreStatus, HostWaits, Operator, core_channel, socket_of,
 };
@@ -28,6 +23,11 @@ use jiff::Timestamp;
 use plain::random::Random;
 use rustix::process::Signal;
 use serde_json::Value;
+use store::sqlite::Sqlite;
+use store::{
+    Amendment, Buried, Change, Engine, HostHold, Judgement, Lane, NewDeadLetter, StoreHandle as _,
+    WatchStore as _, Writer, WriterSettings,
+};
 use tempfile::TempDir;
 use verdict::Answer;
 use verdict::guard::{Guard, Hold};
@@ -103,7 +103,7 @@ fn judge(engine: &mut dyn Engine, url: &str, verdict: Verdict, status: u16) {
         .transition
         .map(|transition| Change::new(&transition, Some(status)));
     let judgement = Judgement {
-        id: crawler_cli::store::DueId {
+        id: store::DueId {
             host: detail.host.id,
             lane,
             due,
@@ -470,7 +470,7 @@ fn holds_end_without_a_service() {
         .rules()
         .hold(now, &mut life, Guard::HostFlip);
     let changes = change.map(|transition| Change::new(&transition, None));
-    let id = crawler_cli::store::DueId {
+    let id = store::DueId {
         host: detail.host.id,
         lane,
         due,
@@ -541,7 +541,7 @@ fn dead_letters_are_listed_replayed_and_dropped() {
         first_at: at,
         last_at: at,
     };
-    let number = crawler_cli::store::JobStore::bury(&mut store, &Buried::Url(id), &letter);
+    let number = store::JobStore::bury(&mut store, &Buried::Url(id), &letter);
     let number = number.expect("stored").0.to_string();
     drop(store);
     assert!(place.ok(&["dlq", "list"]).contains("redirect_loop"));

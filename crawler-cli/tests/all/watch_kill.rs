@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crawler_cli::store::sqlite::Sqlite;
-use crawler_cli::store::{DeadLetter, DeadLetterFilter, DeadLetterId, JobStore as _, Subject};
 use plain::random::Random;
 use serde_json::Value;
+use store::sqlite::Sqlite;
+use store::{DeadLetter, DeadLetterFilter, DeadLetterId, JobStore as _, Subject};
 use tempfile::TempDir;
 
 use crate::common::service::{PATIENCE, Service, service, stdout, watch};

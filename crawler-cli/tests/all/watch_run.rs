@@ -9,9 +9,9 @@ use std::process::Stdio;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use crawler_cli::store::WatchStore as _;
-use crawler_cli::store::sqlite::Sqlite;
 use rustix::process::Signal;
+use store::WatchStore as _;
+use store::sqlite::Sqlite;
 
 use crate::common::service::{PATIENCE, Service, folder, service, stdout, watch};
 use crate::common::stderr;

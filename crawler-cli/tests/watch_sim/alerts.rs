@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crawler_cli::store::{HostId, Notice};
+use store::{HostId, Notice};
 
 use crate::draw::{DAY, HOUR, MINUTE};
 use crate::oracle::LEAST_BUDGET;

@@ -5,12 +5,12 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crawler_cli::store::sqlite::Sqlite;
-use crawler_cli::store::{
+use jiff::Timestamp;
+use store::sqlite::Sqlite;
+use store::{
     Cursor, Cycle, CycleId, Event, Guarded, Lane, Lanes, Notice, NoticeId, Store, StoreError,
     WatchStore, Which,
 };
-use jiff::Timestamp;
 use verdict::life::{Negative, Rules, State};
 
 use crate::alerts::Alerts;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crawler_cli::store::sqlite::Sqlite;
-use crawler_cli::store::{
+use store::sqlite::Sqlite;
+use store::{
     Engine, Inline, Nature, Op, StoreError, StoreErrorKind, StoreHandle, WriterState, check,
 };
 

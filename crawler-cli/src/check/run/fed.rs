@@ -1,7 +1,7 @@
 //! Between the sources and the keeper: makes links of what sources refer to.
 
 use crate::check::sources::{self, Batch, Problem};
-use crate::store::{Demand, Link, Target};
+use store::{Demand, Link, Target};
 use verdict::Reference;
 
 /// A part of what the sources say.

@@ -13,7 +13,7 @@ use url::Position;
 
 use crate::check::event::GuardChange;
 use crate::check::task::{Outcome, UrlId};
-use crate::store::{HostId, Queued};
+use store::{HostId, Queued};
 use verdict::guard::{
     FlipStep, Guard, HoldBack, HostFlip, LocalSign, OwnNetwork, OwnNetworkRules, Reach, Reason,
     Round, Switch,

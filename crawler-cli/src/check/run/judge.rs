@@ -2,7 +2,7 @@
 
 use crate::check::checker::{Blocked, Redirects, Tolerance};
 use crate::check::record::{Checked, Standing};
-use crate::store::{Demand, Record};
+use store::{Demand, Record};
 use verdict::Answer;
 use verdict::Reference;
 use verdict::life::{Record as Life, Rules, State};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::store::{HostFacts, HostId};
+use store::{HostFacts, HostId};
 
 /// All hosts of a run.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::store::{Change, HostFacts, Past, Queued};
 use plain::random::Random;
+use store::{Change, HostFacts, Past, Queued};
 use verdict::Answer;
 use verdict::Verdict;
 use verdict::life::{Context, Held, Record as Life, Rules};

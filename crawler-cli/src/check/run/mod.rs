@@ -18,8 +18,6 @@ use super::host::{Host, Policy, Shared};
 use super::sources::{self, Input, SourceOptions};
 use super::summary::Summary;
 use super::task::{self, Hop, Task};
-use crate::store::sqlite::Sqlite;
-use crate::store::{Completed, EntryId, HostId, Queued, StoreError};
 use crawl::feeder::{Feeder, Parts};
 use crawl::fleet::{Fleet, Take};
 use crawl::hosts::HostId as WorkId;
@@ -28,6 +26,8 @@ use crawl::scheduler::Scheduler;
 use crawl::stats::{Standing, Stats};
 use crawl::transfer::Transfer;
 use plain::origin::root_of;
+use store::sqlite::Sqlite;
+use store::{Completed, EntryId, HostId, Queued, StoreError};
 use verdict::guard::{self, Guard};
 use verdict::life::{Held, Rules};
 

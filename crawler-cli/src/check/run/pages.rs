@@ -11,9 +11,9 @@ use crate::check::links::Kind;
 use crate::check::select::Selection;
 use crate::check::sources::{Input, Problem, ProblemKind, SourceOptions, is_unsupported};
 use crate::check::task::{Outcome, Page, PageLink};
-use crate::store::{Demand, Link, Queued, Target};
 use listing::markup::encoding::join;
 use plain::origin::root_of;
+use store::{Demand, Link, Queued, Target};
 use verdict::Reference;
 use verdict::{Cause, Verdict};
 

@@ -2,9 +2,9 @@
 
 use super::verb::{ConfigFile, print};
 use crate::cli::usage::Failure;
-use crate::store::Scope;
 use crate::watch::control::{Command, ControlError};
 use crate::watch::hands::shown_url;
+use store::Scope;
 
 /// Stop asking, everything or some hosts
 ///

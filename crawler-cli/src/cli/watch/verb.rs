@@ -6,11 +6,11 @@ use crate::cli::find::read_for_job;
 use crate::cli::usage::{Failure, usage};
 use crate::find::Find;
 use crate::stdout;
-use crate::store::Place;
 use crate::watch::config::{JobConfig, Loaded};
 use crate::watch::control::{ControlError, Hand, Schedules, live_status};
 use crate::watch::hands::{ExportError, Live, Reader, Shape};
 use crate::watch::work::read_find;
+use store::Place;
 use verdict::life::State;
 
 /// The file of the configuration, as the command line names it.

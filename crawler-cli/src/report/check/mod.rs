@@ -27,12 +27,12 @@ use super::{SummaryFormat, describe};
 use crate::check::json;
 use crate::check::sources::Problem;
 use crate::check::{Checked, Checker, Event, Redirects, Summary};
-use crate::store::{StoreError, StoreErrorKind};
 use crawl::reporter::{Reporter, Results};
 use findings::{Findings, Judged};
 use junit::Junit;
 use plain::terminal;
 use sink::Sink;
+use store::{StoreError, StoreErrorKind};
 use text::Colours;
 
 /// How a check is shown.

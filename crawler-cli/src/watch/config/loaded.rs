@@ -10,9 +10,9 @@ use super::reader::Reader;
 use super::tables::{Row, TABLES, written};
 use super::text_file;
 use super::{Config, JobConfig};
-use crate::store;
 use crate::watch::config::toml_text::Position;
 use plain::terminal;
+use store;
 use verdict::life::Profile;
 
 /// A configuration that was read, with the places of its values.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use courser::Rate;
 use url::Url;
 
-use crate::store::Place;
 use crawl::transfer::USER_AGENT;
+use store::Place;
 use verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use verdict::life::{Profile, Rules};
 

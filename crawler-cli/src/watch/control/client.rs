@@ -13,8 +13,8 @@ use super::perform::{By, Schedules, perform};
 use super::socket::{LineLimits, Lines, connect, socket_of};
 use verdict::life::Rules;
 
-use crate::store::{Database, Inline, Place, StoreError, StoreErrorKind, StoreHandle};
 use crate::watch::hold::release_piece;
+use store::{Database, Inline, Place, StoreError, StoreErrorKind, StoreHandle};
 
 /// The way of commands to a store.
 ///

@@ -5,8 +5,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::store::{DeadLetterFilter, DeadLetterId, HoldEnd, Scope};
 use crate::watch::core::Waiting;
+use store::{DeadLetterFilter, DeadLetterId, HoldEnd, Scope};
 
 /// What is asked of the store, or of the service that runs on it.
 ///

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use super::core::{CoreHandle, CoreMessage};
 use super::message::{Command, LiveStatus, RefusalKind, Reply, StoreCondition};
 use super::perform::{By, Schedules, perform, refused};
-use crate::store::{StoreHandle, WriterState};
 use crate::watch::vitals::Vitals;
+use store::{StoreHandle, WriterState};
 
 /// The parts of the running service that an operator reaches.
 #[derive(Clone, Debug)]

@@ -6,15 +6,15 @@ use std::num::NonZeroU32;
 use jiff::Timestamp;
 
 use super::message::{Command, HoldDeed, Refusal, RefusalKind, Reply, ScheduleDeed, Target};
-use crate::store::{
-    Accepted, DeadLetterId, Engine, Guarded, HoldEnd, HostHold, HostId, NewUrl, Notice, Origin,
-    Pause, ScheduleChange, Scope, StoreError, UrlId, Which,
-};
 use crate::watch::config::{Overlap, ScheduleConfig};
 use crate::watch::hands::shown_url;
 use crate::watch::work::{firing_job, queue_of};
 use plain::text::nearest;
 use plain::values;
+use store::{
+    Accepted, DeadLetterId, Engine, Guarded, HoldEnd, HostHold, HostId, NewUrl, Notice, Origin,
+    Pause, ScheduleChange, Scope, StoreError, UrlId, Which,
+};
 use verdict::life::State;
 
 /// Who gives a command, and when.
@@ -98,7 +98,7 @@ impl From<Reply> for Performed {
 /// Performs a command on the store. What may concern many rows is done in pieces: the reply says how to go on.
 ///
 /// ```
-/// use crawler_cli::store::{Inline, StoreHandle, sqlite::Sqlite};
+/// use store::{Inline, StoreHandle, sqlite::Sqlite};
 /// use crawler_cli::watch::control::{By, Command, Reply, Schedules, perform};
 /// use jiff::Timestamp;
 ///

@@ -17,7 +17,7 @@ use super::message::{Command, RefusalKind, Reply};
 use super::operate::Operator;
 use super::perform::refused;
 use super::socket::{LineLimits, Lines, listen, socket_of};
-use crate::store::StoreHandle;
+use store::StoreHandle;
 
 /// Serves commands on the socket of a store, until it is dropped. Only the user of the service and root are served.
 #[derive(Debug)]

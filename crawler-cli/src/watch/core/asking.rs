@@ -15,13 +15,13 @@ use super::queue::{Kind, QueueId, Queues};
 use super::settings::Settings;
 use crate::check::host::{Host, Observe, Shared};
 use crate::check::task::{Hop, Outcome, Task, UrlId as TaskId};
-use crate::store::{DueId, DueUrl, HostId, Lane, UrlId};
 use crawl::fleet::Take;
 use crawl::hosts::HostId as WorkId;
 use crawl::scheduler::Scheduler;
 use crawl::stats::{Stats, Waiting};
 use crawl::work::HostWork as _;
 use plain::origin::root_of;
+use store::{DueId, DueUrl, HostId, Lane, UrlId};
 use verdict::HeadFault;
 use verdict::guard::LocalSign;
 

@@ -8,7 +8,7 @@ use url::Url;
 use super::keeping::{HoldChange, HostRead};
 use super::queue::{Kind, QueueId, Queues};
 use crate::check::task::Outcome;
-use crate::store::{Control, DueUrl, HostFacts, HostId, Ready};
+use store::{Control, DueUrl, HostFacts, HostId, Ready};
 use verdict::guard::{FlipRules, HostFlip, Stops};
 
 /// All hosts that are asked, or about which something has to be kept in mind.
@@ -220,14 +220,6 @@ impl HostPage {
 
 fn least_to_flip(rules: FlipRules) -> u64 {
     u64::from(rules.min.max(1))
-}
-
-impl Control {
-    /// Whether the host works: anything below 500 but 429.
-    pub(super) fn is_fine(self) -> bool {
-        self.status
-            .is_some_and(|status| status < 500 && status != 429)
-    }
 }
 
 /// A control says something about the minutes before and after it (the reference is the design of the guards).

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::store::{CycleCounts, CycleId, HostId};
 use plain::random::Random;
+use store::{CycleCounts, CycleId, HostId};
 use verdict::Class;
 use verdict::life::time::{after, between};
 use verdict::life::{Reconcile, State};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use url::Url;
 
-use crate::store::HostId;
 use crate::watch::control::{CoreStatus, HostFails};
+use store::HostId;
 use verdict::guard::Reach;
 use verdict::life::time::between;
 use verdict::{Cause, Verdict};

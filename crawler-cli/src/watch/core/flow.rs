@@ -9,12 +9,12 @@ use super::keeping::{Failed, HostRead, Reply};
 use super::queue::{Kind, QueueId};
 use super::{Reason, Watcher};
 use crate::check::task::{Outcome, UrlId as TaskId};
-use crate::store::{DueId, DueUrl, Guarded, HostId, Lanes, Nature, Ready, StoreError, StoreHandle};
 use courser::net::Net;
 use crawl::clock::Clock;
 use crawl::fleet::Take;
 use plain::random::seed_of_host;
 use std::time::Duration;
+use store::{DueId, DueUrl, Guarded, HostId, Lanes, Nature, Ready, StoreError, StoreHandle};
 use verdict::life::State;
 use verdict::life::time::after;
 use verdict::{Cause, Verdict};
@@ -138,7 +138,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         let root = page.map(|page| page.root.as_str().to_owned());
         let knows_stops = page.is_some_and(|page| page.knows_stops);
         let least = self.book.least_to_flip();
-        let read = move |engine: &mut dyn crate::store::Engine| {
+        let read = move |engine: &mut dyn store::Engine| {
             let mut due: Vec<DueUrl> = Vec::new();
             let mut from = after;
             for lane in kind.lanes() {

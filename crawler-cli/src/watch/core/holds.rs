@@ -11,12 +11,12 @@ use super::book::Sample;
 use super::keeping::{Failed, HoldChange, Reply, is_in_question};
 use super::outage::notice;
 use super::queue::QueueId;
-use crate::store::{
+use crate::watch::hold::{PIECE, release_piece};
+use crawl::clock::Clock;
+use store::{
     Amendment, Change, DueId, DueUrl, Engine, Guarded, HoldEnd, HostHold, HostId, Lane, Nature,
     StoreError, StoreHandle, UrlId,
 };
-use crate::watch::hold::{PIECE, release_piece};
-use crawl::clock::Clock;
 use verdict::guard::{FlipStep, Guard};
 use verdict::life::Rules;
 

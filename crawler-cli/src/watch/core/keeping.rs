@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::orders::Orders;
 use super::queue::QueueId;
-use crate::store::{
+use store::{
     CycleId, DueId, DueUrl, Engine, HostFacts, HostHold, HostId, Judgement, Lanes, Late, Nature,
     Op, Ready, StoreError, StoreHandle, UrlId, WatchCounts, WriterState,
 };

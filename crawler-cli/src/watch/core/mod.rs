@@ -71,8 +71,8 @@ pub(in crate::watch) use self::steady::Steady;
 use self::tenure::Holding;
 use super::control::{CoreInbox, CoreMessage};
 use super::figures::Figures;
-use crate::store::{HostId, StoreHandle};
 use crawl::clock::Clock;
+use store::{HostId, StoreHandle};
 use verdict::guard::{LocalSign, Stops};
 use verdict::life::time::{after, between};
 

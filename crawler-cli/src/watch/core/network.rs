@@ -8,7 +8,7 @@ use url::Url;
 
 use super::settings::GuardRules;
 use crate::check::task::Outcome;
-use crate::store::{DueUrl, HostId, UrlId};
+use store::{DueUrl, HostId, UrlId};
 use verdict::guard::{
     HoldBack, LocalSign, OwnNetwork, OwnNetworkRules, Reach, Reason, Round, Stops, Switch,
 };

@@ -12,8 +12,8 @@ use url::Url;
 use super::Watcher;
 use super::book::HostPage;
 use super::keeping::{Failed, Reply};
-use crate::store::{Engine, HoldEnd, HostId, Nature, Scope, StoreError, StoreHandle};
 use crawl::clock::Clock;
+use store::{Engine, HoldEnd, HostId, Nature, Scope, StoreError, StoreHandle};
 
 /// What operators want.
 #[derive(Debug, Default)]

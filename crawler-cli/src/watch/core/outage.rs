@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::Watcher;
 use super::keeping::Failed;
 use super::queue::{Kind, QueueId};
-use crate::store::{DueUrl, Guarded, HostId, Nature, Notice, StoreHandle, UrlId};
 use crawl::clock::Clock;
+use store::{DueUrl, Guarded, HostId, Nature, Notice, StoreHandle, UrlId};
 use verdict::guard::Round;
 
 impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {

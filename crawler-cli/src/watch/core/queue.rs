@@ -1,7 +1,7 @@
 //! The queues of the core: what of a host is asked in which order.
 
-use crate::store::{DueId, DueUrl, HostId, Lane};
 use crawl::fleet::Fleet;
+use store::{DueId, DueUrl, HostId, Lane};
 
 /// The URLs that are due and wait in memory.
 pub(crate) type Queues = Fleet<QueueId, DueId, DueUrl>;

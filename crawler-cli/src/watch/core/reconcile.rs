@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use super::Watcher;
 use super::keeping::{Failed, Reply};
 use super::queue::Kind;
-use crate::store::{CycleCounts, CycleId, HostId, Lanes, Nature, StoreHandle};
 use crawl::clock::Clock;
+use store::{CycleCounts, CycleId, HostId, Lanes, Nature, StoreHandle};
 
 impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
     pub(super) fn cycle_began(&mut self) -> Timestamp {

@@ -8,12 +8,12 @@ use super::keeping::{Beginning, Counted, Failed, HoldChange, Reply};
 use super::orders::Orders;
 use super::queue::{Kind, QueueId};
 use super::{Reason, Waiting, Watcher};
-use crate::store::{Guarded, HostId, Lane, Lanes, Nature, Ready, StoreHandle};
 use crate::watch::control::{CoreStatus, GuardOn, HostWaits};
 use crawl::clock::Clock;
 use crawl::stats;
 use plain::origin::root_of;
 use std::time::Duration;
+use store::{Guarded, HostId, Lane, Lanes, Nature, Ready, StoreHandle};
 use verdict::guard::HostFlip;
 use verdict::life::State;
 use verdict::life::time::{after, before, between};
@@ -74,7 +74,7 @@ impl<N: Net, H: StoreHandle, C: Clock> Watcher<N, H, C> {
         }
         self.judge.set_urls(beginning.counts.urls());
         for (hold, stops, facts, urls) in beginning.holds {
-            let host = crate::store::Host {
+            let host = store::Host {
                 id: hold.host,
                 root: hold.root,
                 facts,

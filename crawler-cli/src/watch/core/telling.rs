@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::failing::News;
-use crate::store::NewDeadLetter;
 use plain::text::rough_span;
+use store::NewDeadLetter;
 use verdict::life::time::between;
 use verdict::life::{State, Transition};
 

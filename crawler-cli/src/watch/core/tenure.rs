@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use super::Watcher;
 use super::keeping::Failed;
-use crate::store::{HostId, Nature, StoreHandle, Tenure};
 use crawl::clock::Clock;
+use store::{HostId, Nature, StoreHandle, Tenure};
 use verdict::life::time::after;
 
 /// Until when this worker may ask, and when it gives the next sign of life.

@@ -17,8 +17,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use self::world::{Reaction, World};
-use crate::store::{Lane, Which};
 use crate::watch::figures::{Method, Phase, Reason as Why, quantile};
+use store::{Lane, Which};
 use verdict::life::State;
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -6,8 +6,8 @@ use std::thread;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::store::{Cursor, StoreError, StoreHandle as _};
 use crate::watch::work::Tools;
+use store::{Cursor, StoreError, StoreHandle as _};
 
 /// Has URLs asked again that were asked at times which are still to come. Looks at them on a thread of its own, and only if
 /// the store has such times.

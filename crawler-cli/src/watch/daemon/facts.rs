@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::store::{Engine, Nature, Op, StoreError, StoreHandle};
 use crate::watch::hour::Hour;
 use crate::watch::sets::Readings;
 use crate::watch::vitals::{StoreFacts, Vitals};
+use store::{Engine, Nature, Op, StoreError, StoreHandle};
 
 /// Keeps the house: reads the facts, counts the minutes, and drops what is too old.
 pub(super) struct Housekeeping {

@@ -20,8 +20,8 @@ use std::sync::atomic::AtomicBool;
 use super::config::Loaded;
 use super::log;
 use super::work::FindReader;
-use crate::store::{StoreError, StoreErrorKind};
 use service::Service;
+use store::{StoreError, StoreErrorKind};
 
 /// What signals ask for. Who handles the signals sets these.
 #[derive(Clone, Debug, Default)]

@@ -5,9 +5,9 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
-use crate::store::{StoreError, StoreHandle as _, Which};
 use crate::watch::work::Tools;
 use plain::text;
+use store::{StoreError, StoreHandle as _, Which};
 
 /// Says how many URLs of the store are not asked, or has them asked now, on a thread of its own.
 ///

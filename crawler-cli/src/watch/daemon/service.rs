@@ -21,10 +21,6 @@ use super::{ahead, files, private};
 use crawl::clock::SystemClock;
 use plain::random::fresh_seed;
 
-use crate::store::{
-    Database, FleetStore as _, JobStore as _, Late, NewWorker, Place, Spool, StoreError,
-    StoreErrorKind, StoreHandle as _, Writer, WriterSettings, WriterState,
-};
 use crate::watch::config::{Config, Loaded};
 use crate::watch::control::{
     ControlServer, Operator, Schedules, core_channel, has_service, socket_of,
@@ -38,6 +34,10 @@ use crate::watch::server::{Server, Site};
 use crate::watch::sets::SetReader;
 use crate::watch::vitals::Vitals;
 use crate::watch::work::{FindReader, Http, Planner, Tools};
+use store::{
+    Database, FleetStore as _, JobStore as _, Late, NewWorker, Place, Spool, StoreError,
+    StoreErrorKind, StoreHandle as _, Writer, WriterSettings, WriterState,
+};
 
 type Core = Watcher<OsNet, Writer, SystemClock>;
 

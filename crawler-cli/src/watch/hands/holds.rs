@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::words::{self, Columns, stamp_from};
-use crate::store::HostHold;
 use plain::text::count;
+use store::HostHold;
 
 /// One line for each hold.
 pub(super) fn rows(holds: &[HostHold], now: Timestamp) -> String {

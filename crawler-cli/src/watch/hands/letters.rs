@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::words::{self, Columns, Sheet, distance, safe, stamp_from};
-use crate::store::{DeadLetter, Subject};
 use plain::text::{count, thousands};
+use store::{DeadLetter, Subject};
 
 /// One line for each dead letter.
 pub(super) fn rows(letters: &[DeadLetter], now: Timestamp) -> String {

@@ -31,12 +31,12 @@ pub(crate) use words::{safe, short_url as shortened_url, url as shown_url};
 
 use plain::files::beside;
 
-use crate::store::{
+use status::{GRACE, Late, MOST_COUNTED, Overview};
+use store::{
     Cursor, Database, DeadLetter, DeadLetterFilter, DeadLetterId, FleetStore, HostDetail, HostHold,
     JobStore, Lanes, PauseStore, Place, ScheduleState, StoreError, StoreErrorKind, WatchStore,
     WatchedUrl, Which, WorkerInfo,
 };
-use status::{GRACE, Late, MOST_COUNTED, Overview};
 use why::Around;
 
 /// What an operator reads, for people or for programs.

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::words::{Columns, safe, stamp_from};
-use crate::store::ScheduleState;
 use plain::text::thousands;
+use store::ScheduleState;
 
 /// One line for each schedule.
 pub(super) fn rows(schedules: &[ScheduleState], now: Timestamp) -> String {

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::show::reasons;
 use super::why::{Around, general, of_host, of_url, waits};
 use super::words::{self, Columns, Sheet, distance, safe, stamp_from};
-use crate::store::{
-    Cycle, HostDetail, HostHold, ScheduleState, Scope, SetInfo, UrlDetail, WatchCounts, WorkerInfo,
-};
 use crate::watch::control::{CoreStatus, LiveStatus, StoreCondition};
 use plain::text::{count, rough_span, size, thousands};
+use store::{
+    Cycle, HostDetail, HostHold, ScheduleState, Scope, SetInfo, UrlDetail, WatchCounts, WorkerInfo,
+};
 use verdict::life::State;
 use verdict::life::time::between;
 

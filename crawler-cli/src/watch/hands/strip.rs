@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::store::UrlDetail;
+use store::UrlDetail;
 use verdict::life::State;
 
 /// A change of state: when, from, to.

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 
 use super::words::{self, stamp_from};
-use crate::store::{HostDetail, HostHold, Lane, Pause, Scope, UrlDetail, WorkerInfo};
 use crate::watch::control::{CoreStatus, HostWaits, LiveStatus, StoreCondition};
 use crate::watch::core::Reason;
 use plain::text::rough_span;
+use store::{HostDetail, HostHold, Lane, Pause, Scope, UrlDetail, WorkerInfo};
 use verdict::Cause;
 use verdict::life::time::between;
 

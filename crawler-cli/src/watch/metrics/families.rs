@@ -7,8 +7,8 @@ use prometheus_client::metrics::MetricType::{self, Counter, Gauge, Info};
 use prometheus_client::registry::Registry;
 
 use super::{Family, Sources, Value};
-use crate::store::{Buckets, WorkerInfo};
 use crate::watch::figures::{Figures, Histogram, Method, Phase, Reason};
+use store::{Buckets, WorkerInfo};
 use verdict::life::State;
 
 /// Registers the numbers that are metrics as they are.

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::store::{ScheduleState, SetInfo, WorkerInfo};
 use crate::watch::figures::{Method, Phase, Reason};
 use crate::watch::vitals::StoreFacts;
+use store::{ScheduleState, SetInfo, WorkerInfo};
 use verdict::life::State;
 use verdict::{Cause, Verdict};
 

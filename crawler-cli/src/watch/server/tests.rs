@@ -10,16 +10,16 @@ use std::thread::{self, JoinHandle};
 use tempfile::TempDir;
 
 use super::*;
-use crate::store::sqlite::Sqlite;
-use crate::store::{
-    Change, HostHold, HostId, Judgement, Lane, Lanes, NewUrl, Notice, Origin, WatchStore as _,
-    WriterSettings,
-};
 use crate::watch::config::Loaded;
 use crate::watch::control::{CoreMessage, CoreStatus, GuardOn, HostWaits, core_channel};
 use crate::watch::core::{Reason, Waiting};
 use crate::watch::vitals::Vitals;
 use plain::random::Random;
+use store::sqlite::Sqlite;
+use store::{
+    Change, HostHold, HostId, Judgement, Lane, Lanes, NewUrl, Notice, Origin, WatchStore as _,
+    WriterSettings,
+};
 use verdict::Answer;
 use verdict::guard::Hold;
 use verdict::life::{Context, Profile, State};

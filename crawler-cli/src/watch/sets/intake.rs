@@ -1,9 +1,9 @@
 //! Gathers URLs in batches and passes them to the store, at the pace of the store.
 
 use super::{ReadError, SetRead};
-use crate::store::{NewUrl, Origin, Reading, StoreError, Swept};
 use crate::watch::work::Tools;
 use jobs::Cancel;
+use store::{NewUrl, Origin, Reading, StoreError, Swept};
 
 /// One reading of a source.
 pub(super) struct ReadingInto<'t> {

@@ -29,8 +29,8 @@ use url::Url;
 
 use super::config::Source;
 use super::work::{HttpError, Tools};
-use crate::store::StoreError;
 use jobs::Cancel;
+use store::StoreError;
 
 /// What a reading did.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

@@ -1,8 +1,8 @@
 //! Sets whose source is not in the configuration any more.
 
-use crate::store::{SetInfo, StoreHandle as _};
 use crate::watch::config::{ScheduleConfig, SetConfig, Source};
 use crate::watch::work::Tools;
+use store::{SetInfo, StoreHandle as _};
 
 /// Tells an operator which sets were read from a source that the configuration does not have any more. Their URLs are
 /// watched on: a line that was lost from the configuration must not remove what it named.
@@ -38,11 +38,11 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::store::sqlite::Sqlite;
-    use crate::store::{NewUrl, NoticeId, Origin, Writer, WriterSettings};
     use crate::watch::config::Loaded;
     use crate::watch::core::Settings;
     use crate::watch::work::Http;
+    use store::sqlite::Sqlite;
+    use store::{NewUrl, NoticeId, Origin, Writer, WriterSettings};
 
     #[test]
     fn sets_without_their_source_are_named() {

@@ -13,10 +13,10 @@ use jiff::Timestamp;
 
 use super::intake::sweep;
 use super::{Private, ReadError, SetRead, read_set};
-use crate::store::StoreHandle as _;
 use crate::watch::config::{SetConfig, Source};
 use crate::watch::work::Tools;
 use jobs::{Cancel, CancelReason};
+use store::StoreHandle as _;
 
 /// Reads the sources of sets on threads of its own. A source that cannot be read is read again after a while; that
 /// never stops the service.

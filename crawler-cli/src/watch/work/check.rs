@@ -2,10 +2,10 @@
 
 use super::failure::Failure;
 use super::tools::Tools;
-use crate::store::Which;
 use crate::watch::config::Source;
 use crate::watch::sets::{ReadError, read_set};
 use jobs::Cancel;
+use store::Which;
 
 /// Makes all URLs of the set due now, in pieces. If its source cannot be read, those that are known are checked, and the
 /// job has failed.

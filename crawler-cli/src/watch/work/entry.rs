@@ -15,12 +15,10 @@ use super::kind::{Ended, Firing, Kind};
 use super::planner::{firing_job, lines_of, queue_of, workers};
 use super::queue::{After, Left, Queue, QueueSettings};
 use super::tools::Tools;
-use crate::store::{
-    JobCounts, NewJob, ScheduleChange, ScheduleState, StoreError, StoreHandle as _,
-};
 use crate::watch::config::{self, ScheduleConfig};
 use jobs::schedule::FURTHEST_AHEAD;
 use jobs::{self, Cancel, Decision, Schedule, ScheduleRuns, ScheduleSettings, SkipReason};
+use store::{JobCounts, NewJob, ScheduleChange, ScheduleState, StoreError, StoreHandle as _};
 
 /// A schedule of the configuration.
 pub(super) struct Entry {

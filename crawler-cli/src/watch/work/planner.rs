@@ -18,10 +18,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::entry::Entry;
 use super::kind::{Firing, Kind};
 use super::tools::Tools;
-use crate::store::NewJob;
 use crate::watch::config::{ScheduleConfig, SetConfig};
 use crate::watch::core::Steady;
 use crate::watch::sets::note_orphans;
+use store::NewJob;
 
 /// The thread that starts the jobs of schedules.
 pub struct Planner {
@@ -273,9 +273,9 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(5);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::sqlite::Sqlite;
-    use crate::store::{StoreHandle as _, Writer, WriterSettings};
     use crate::watch::work::Http;
+    use store::sqlite::Sqlite;
+    use store::{StoreHandle as _, Writer, WriterSettings};
 
     #[test]
     fn a_job_is_due_in_time_after_the_clock_was_set_back() {

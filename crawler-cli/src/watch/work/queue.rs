@@ -4,7 +4,7 @@
 //! keeps the time limit and replaces threads that are stuck. What becomes of an attempt is stored by job and attempt: a
 //! late result of an attempt that was given up changes nothing.
 //!
-//! This is not a [`DurablePool`](crate::store::DurablePool), because that pool stores no more than the end of an attempt.
+//! This is not a [`DurablePool`](store::DurablePool), because that pool stores no more than the end of an attempt.
 //! Here, what a run leaves (jobs that follow, the success of a schedule) is stored in the same transaction, a job can be
 //! postponed without an attempt, and what runs at the end of the service is put back.
 
@@ -22,9 +22,9 @@ use jiff::Timestamp;
 
 use super::failure::{Failure, Next};
 use super::tools::Tools;
-use crate::store::{JobId, NewJob, Settled, Settlement, StartedJob, StoreError, StoreHandle as _};
 use jobs::{Cancel, CancelReason, DeadLetter, DeadReason, Drain, PoolSettings, WorkerPool};
 use plain::random::{Random, fresh_seed};
+use store::{JobId, NewJob, Settled, Settlement, StartedJob, StoreError, StoreHandle as _};
 
 /// How a queue is run.
 #[derive(Clone, Debug)]
@@ -373,7 +373,7 @@ impl Books {
                 store.enqueue(&after.jobs, now)?;
             }
             if let Some(name) = &after.succeeded {
-                let change = crate::store::ScheduleChange {
+                let change = store::ScheduleChange {
                     succeeded: Some(now),
                     ..Default::default()
                 };

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::http::Http;
 use crate::find::Find;
-use crate::store::{Engine, Notice, StoreError, StoreHandle as _, Writer};
 use crate::watch::core::Settings;
+use store::{Engine, Notice, StoreError, StoreHandle as _, Writer};
 
 /// Reads the arguments of a `find` job, as the command line does, onto a search that has the network settings.
 pub type FindReader = fn(Find, &[String]) -> Result<Find, String>;

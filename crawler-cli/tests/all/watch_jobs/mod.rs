@@ -16,17 +16,17 @@ use std::time::{Duration, Instant};
 use crate::common::service::{Service as Running, folder, watch};
 use crate::common::{Answer, Script, gzip, page, response, stderr};
 use courser::Rate;
-use crawler_cli::store::sqlite::Sqlite;
-use crawler_cli::store::{
-    DeadLetter, DeadLetterFilter, DeadLetterId, NewUrl, NoticeId, Origin, ScheduleChange,
-    ScheduleState, StoreHandle as _, Which, Writer, WriterSettings,
-};
 use crawler_cli::watch::config::{CatchUp, JobConfig, Overlap, ScheduleConfig, SetConfig, Source};
 use crawler_cli::watch::sets::{SetRead, SetReader, read_set};
 use crawler_cli::watch::work::{Http, Planner, Tools, firing_job, queue_of};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use jobs::{Cancel, Ceiling, CeilingLimits, Ceilings};
+use store::sqlite::Sqlite;
+use store::{
+    DeadLetter, DeadLetterFilter, DeadLetterId, NewUrl, NoticeId, Origin, ScheduleChange,
+    ScheduleState, StoreHandle as _, Which, Writer, WriterSettings,
+};
 use url::Url;
 
 mod kinds;

@@ -18,9 +18,9 @@ use crate::check::record::{Checked, Said};
 use crate::check::run::fed::{Fed, fed};
 use crate::check::run::judge::{Judge, met};
 use crate::check::sources::{Next, Problem, ProblemKind};
-use crate::store::{Completed, Demand, EntryId, HostId, Link, Queued, Target, UrlId};
 use plain::origin::root_of;
 use plain::random::fresh_seed;
+use store::{Completed, Demand, EntryId, HostId, Link, Queued, Target, UrlId};
 use verdict::Answer;
 use verdict::Reference;
 

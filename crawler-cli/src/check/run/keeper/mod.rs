@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::check::record::Checked;
 use crate::check::sources::Problem;
-use crate::store::{Completed, EntryId, Host, HostFacts, HostId, Queued, StoreError};
+use store::{Completed, EntryId, Host, HostFacts, HostId, Queued, StoreError};
 
 mod memory;
 mod stored;

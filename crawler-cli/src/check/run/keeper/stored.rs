@@ -17,7 +17,7 @@ use crate::check::record::{Checked, Said};
 use crate::check::run::fed::fed;
 use crate::check::run::judge::Judge;
 use crate::check::sources::{Batch, Batches};
-use crate::store::{Added, Completed, Link, LinkId, Record, Selection, Store, StoreError, UrlId};
+use store::{Added, Completed, Link, LinkId, Record, Selection, Store, StoreError, UrlId};
 use verdict::Reference;
 
 /// The thread, as others see it. When dropped, what was answered is stored.

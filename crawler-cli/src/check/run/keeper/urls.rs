@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use crate::check::record::Said;
-use crate::store::Demand;
+use store::Demand;
 
 /// All URLs of a run.
 pub(super) struct Urls {

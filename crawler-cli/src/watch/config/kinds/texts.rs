@@ -7,8 +7,8 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::{Scalar, array, list, quoted, string};
-use crate::store::{Place, postgres};
 use plain::values;
+use store::{Place, postgres};
 
 /// A text that is not empty and has no control characters.
 pub(in crate::watch::config) struct Text;

@@ -8,8 +8,8 @@ use jiff::SignedDuration;
 
 use super::world::{Ask, Reaction, World, url};
 use super::{HOUR, MINUTE, SECOND};
-use crate::store::Which;
 use crate::watch::core::Reason;
+use store::Which;
 use verdict::life::State;
 
 /// Hosts that answer 200 until they are told to do something else. Their home pages are always fine.

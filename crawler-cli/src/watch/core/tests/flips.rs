@@ -3,10 +3,10 @@
 use super::bad_days::{flipped, switched};
 use super::world::{Reaction, World, url};
 use super::{HOUR, MINUTE, SECOND};
-use crate::store::{HoldEnd, Scope, StoreError, StoreErrorKind, StoreHandle as _, Which};
 use crate::watch::control::{By, Command, HoldDeed, Reply, Schedules, perform};
 use crate::watch::core::keeping::Failed;
 use crate::watch::hold::release_piece;
+use store::{HoldEnd, Scope, StoreError, StoreErrorKind, StoreHandle as _, Which};
 use verdict::life::State;
 
 #[test]

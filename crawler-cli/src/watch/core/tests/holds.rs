@@ -9,8 +9,8 @@ use jiff::SignedDuration;
 
 use super::world::{Ask, Reaction, World, url};
 use super::{HOUR, MINUTE, SECOND};
-use crate::store::Which;
 use crate::watch::core::keeping::HoldChange;
+use store::Which;
 use verdict::life::{Ladder, Negatives, State};
 
 /// A host of 40 good URLs, and one that is gone. Its good URLs turn to 410, and it is held.

@@ -4,7 +4,7 @@ use courser::net::Net as _;
 
 use super::world::World;
 use super::{HOUR, MINUTE, SECOND, good};
-use crate::store::Tenure;
+use store::Tenure;
 
 #[test]
 fn nothing_is_asked_after_the_end_of_the_lease() {

@@ -3,9 +3,9 @@
 use super::good;
 use super::world::World;
 use super::{HOUR, MINUTE, SECOND};
-use crate::store::{DeadLetterFilter, DueUrl, Lane, StoreHandle as _};
 use crate::watch::core::flow::invalid;
 use plain::redirect::Redirect;
+use store::{DeadLetterFilter, DueUrl, Lane, StoreHandle as _};
 use verdict::{Cause, Verdict};
 
 /// A host of which something is due, and a URL of the host that is not.

@@ -8,8 +8,8 @@ use jiff::SignedDuration;
 
 use super::world::{Ask, Reaction, World};
 use super::{HOUR, MINUTE, SECOND};
-use crate::store::Which;
 use crate::watch::core::Reason;
+use store::Which;
 use verdict::life::State;
 
 /// Enough hosts for the guard to go on without canaries, all alive. They do what the cell says.

@@ -6,9 +6,9 @@ use courser::net::Net as _;
 
 use super::world::{Reaction, World};
 use super::{HOUR, MINUTE, SECOND, good};
-use crate::store::Which;
 use crate::watch::core::{HostRule, Limits};
 use crate::watch::figures::{Method, Reason as Why};
+use store::Which;
 use verdict::life::{Profile, State};
 
 #[test]

@@ -5,9 +5,9 @@ use courser::Rate;
 
 use super::world::{Reaction, World};
 use super::{MINUTE, SECOND, good};
-use crate::store::{Pause, Scope, StoreHandle as _};
 use crate::watch::control::CoreMessage;
 use crate::watch::core::{HostRule, Limit, Reason};
+use store::{Pause, Scope, StoreHandle as _};
 use verdict::life::State;
 
 /// Pauses something in the store, or resumes it.

@@ -3,9 +3,9 @@
 use super::bad_days::switched;
 use super::world::{Reaction, World};
 use super::{HOUR, MINUTE, SECOND};
-use crate::store::Which;
 use crate::watch::core::GuardRules;
 use crate::watch::figures::{Method, Reason as Why};
+use store::Which;
 use verdict::life::State;
 
 /// As SIGHUP does.

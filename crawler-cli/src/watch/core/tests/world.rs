@@ -10,14 +10,14 @@ use courser::net::{Address, Net as _};
 use courser::{Answer, DnsError};
 use jiff::Timestamp;
 
-use crate::store::sqlite::Sqlite;
-use crate::store::{
-    HostHold, Inline, NewUrl, Notice, NoticeId, Origin, StoreHandle as _, UrlDetail, Which,
-};
 use crate::watch::control::{CoreHandle, CoreMessage, core_channel};
 use crate::watch::core::{Limits, Reason, Settings, Watcher};
 use crate::watch::figures::Figures;
 use crawl::clock::NetClock;
+use store::sqlite::Sqlite;
+use store::{
+    HostHold, Inline, NewUrl, Notice, NoticeId, Origin, StoreHandle as _, UrlDetail, Which,
+};
 use verdict::life::State;
 
 pub(super) type Sim = Watcher<SimNet, Inline<Sqlite>, NetClock<SimNet>>;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::*;
-use crate::store::{Host, HostFacts, HostId, UrlId, WatchedUrl};
 use crate::watch::control::GuardOn;
 use crate::watch::core::Waiting;
+use store::{Host, HostFacts, HostId, UrlId, WatchedUrl};
 use verdict::guard::Hold;
 use verdict::life::Record;
 

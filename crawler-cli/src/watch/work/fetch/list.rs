@@ -5,10 +5,10 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::time::Duration;
 
 use super::{Line, Plan};
-use crate::store::{Enqueued, NewJob};
 use crate::watch::work::Tools;
 use crate::watch::work::failure::Failure;
 use jobs::Cancel;
+use store::{Enqueued, NewJob};
 
 /// Stores a job for each line of the list, unless this firing has stored the job before. Blank lines and lines that begin
 /// with `#` are left out. Returns how many jobs are new.

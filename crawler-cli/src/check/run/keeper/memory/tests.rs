@@ -8,8 +8,8 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
 use crate::check::sources::{self, Occurrence};
-use crate::store::Store as _;
-use crate::store::sqlite::Sqlite;
+use store::Store as _;
+use store::sqlite::Sqlite;
 use verdict::{Cause, Verdict};
 
 /// The user names it.
