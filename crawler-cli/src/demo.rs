@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use console::style;
 
-use crate::find::{Event, Find, Kind, Summary};
+use find::{Event, Find, Kind, Summary};
 use crate::report::{Live, Progress, describe, summary_text};
 use crate::stdout;
 use crawl::demo::server::Server;

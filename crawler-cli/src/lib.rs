@@ -11,7 +11,6 @@ pub mod check;
 pub mod cli;
 mod curl_rules;
 pub mod demo;
-pub mod find;
 pub mod get;
 pub mod glossary;
 mod report;

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use crate::check::json::Fields;
-use crate::find::Found;
+use find::Found;
 use listing::Shape;
 use listing::range::Precision;
 
@@ -92,7 +92,7 @@ fn parent<'a>(found: &Found<'a>) -> Option<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::Kind;
+    use find::Kind;
     use listing::range::{SizeRange, TimeRange};
 
     const FOUND: Found<'_> = Found {

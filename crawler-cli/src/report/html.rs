@@ -10,7 +10,7 @@ use super::page::{self, link, section};
 use super::sizes::Sizes;
 use super::statistics::summary_text;
 use super::{check_writable, describe};
-use crate::find::{Ending, Found, Summary, Unread};
+use find::{Ending, Found, Summary, Unread};
 use crawl::stats::HostStats;
 use plain::terminal;
 use plain::text::{size, span, thousands};
@@ -130,7 +130,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::find::{Cause, Counts};
+    use find::{Cause, Counts};
     use crawl::stats::Stats;
     use listing::range::SizeRange;
 

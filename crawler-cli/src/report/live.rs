@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::statistics::{downloads_progress, what_is_read};
-use crate::find::Summary;
+use find::Summary;
 use crawl::stats::{HostStats, Stats};
 use plain::text::{count, thousands};
 

@@ -22,8 +22,8 @@ mod statistics;
 mod unread;
 mod waits;
 
-use crate::find::state::State;
-use crate::find::{Cause, Event, Find, StateError, Summary, Unread};
+use find::state::State;
+use find::{Cause, Event, Find, StateError, Summary, Unread};
 use crate::stdout;
 use crawl::reporter::{Reporter, Results};
 pub(crate) use format::Format;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::page::{line, link};
-use crate::find::{Found, Kind};
+use find::{Found, Kind};
 use listing::range::SizeRange;
 use plain::terminal;
 use plain::text::{count, size};

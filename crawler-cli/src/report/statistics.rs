@@ -7,8 +7,8 @@ use courser::Rate;
 use serde_json::{Value, json};
 
 use super::unread::UnreadList;
-use crate::find::DownloadCounts;
-use crate::find::{Ending, Follow, Summary};
+use find::DownloadCounts;
+use find::{Ending, Follow, Summary};
 use crawl::stats::{Class, HostStats, Stats};
 use plain::text::{self, count, thousands};
 
@@ -224,7 +224,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     use super::*;
-    use crate::find::Counts;
+    use find::Counts;
 
     #[test]
     fn rates_are_shown_as_they_are_typed() {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::{describe, named, shown};
-use crate::find::Unread;
+use find::Unread;
 use listing::LeftOut;
 
 /// The file, which exists from the beginning of the search.
@@ -106,7 +106,7 @@ const OVERHEAD: usize = 200;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::find::Cause;
+    use find::Cause;
 
     #[test]
     fn a_list_that_is_full_counts_the_rest() {

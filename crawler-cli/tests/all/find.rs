@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Script, crawler, find, index, lines, page, response, stderr};
 use crawl::demo::server::Server;
-use crawler_cli::find::{Ending, Event, Find};
+use find::{Ending, Event, Find};
 
 fn small_tree() -> Script {
     Script::start(|request| match request {

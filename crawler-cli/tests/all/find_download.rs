@@ -1,8 +1,8 @@
 //! `crawler-cli find --download`: the files on disk after good and bad behaviour of servers, disks and signals.
 
 use crate::common::{Acceptor, crawler, find, index, read_head, response, stderr};
-use crawler_cli::find::expr::Parser;
-use crawler_cli::find::{Ending, Event, Find};
+use find::expr::Parser;
+use find::{Ending, Event, Find};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;

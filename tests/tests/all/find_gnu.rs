@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crawler_cli::find::expr::{
+use find::expr::{
     Act, Action, Actor, Effect, Expression, Memo, ParseError, Parser, Verdict,
 };
-use crawler_cli::find::{Found, Kind as EntryKind};
+use find::{Found, Kind as EntryKind};
 use listing::range::{SizeRange, TimeRange};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

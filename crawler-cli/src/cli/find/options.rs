@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::cli::choice;
 use crate::cli::crawl_options::{CrawlOptions, PROGRESS, classes};
 use crate::cli::values::number;
-use crate::find::Follow;
+use find::Follow;
 use crate::report::{Progress, SummaryFormat};
 use crawl::policy::RetryClass;
 use plain::values::bytes_as_curl;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::find::read_for_job;
 use crate::cli::usage::{Failure, usage};
-use crate::find::Find;
+use find::Find;
 use crate::stdout;
 use crate::watch::config::{JobConfig, Loaded};
 use crate::watch::control::{ControlError, Hand, Schedules, live_status};

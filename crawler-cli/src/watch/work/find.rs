@@ -8,8 +8,8 @@ use url::Url;
 
 use super::failure::Failure;
 use super::tools::{FindReader, Tools};
-use crate::find::expr::Parser;
-use crate::find::{Ending, Event, Find};
+use find::expr::Parser;
+use find::{Ending, Event, Find};
 use crate::watch::sets::Intake;
 use jobs::Cancel;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 
 use super::http::Http;
-use crate::find::Find;
+use find::Find;
 use crate::watch::core::Settings;
 use store::{Engine, Notice, StoreError, StoreHandle as _, Writer};
 

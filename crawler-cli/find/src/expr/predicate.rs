@@ -1,0 +1,257 @@
+//! The tests of an expression and their results when sizes and times are intervals. No I/O.
+
+use std::ops::Not;
+
+use regex::bytes::Regex;
+
+use crate::found::{Found, Kind};
+use crate::glob::Glob;
+
+/// One test.
+#[derive(Clone, Debug)]
+pub(super) enum Test {
+    /// `-name`
+    Name(Glob),
+    /// `-path`
+    Path(Glob),
+    /// `-regex`
+    Regex(Regex),
+    /// `-type`
+    Type { file: bool, directory: bool },
+    /// `-size`; `unit` is in bytes.
+    Size { count: Comparison, unit: u64 },
+    /// `-empty`
+    Empty,
+    /// `-newermt`, `-mtime`, `-mmin`
+    Time(TimeTest),
+    /// `-newer`: the index of the reference.
+    Newer(usize),
+}
+
+/// `N`, `-N` and `+N`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Comparison {
+    Exactly(u64),
+    Less(u64),
+    More(u64),
+}
+
+/// Bounds in nanoseconds since 1970, the precision of GNU find: a bound can lie within a second.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum TimeTest {
+    /// Later than this time.
+    After(i128),
+    /// Earlier than this time.
+    Before(i128),
+    /// Later than the first time, and not later than the second.
+    Within(i128, i128),
+}
+
+/// The result of a test.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Truth {
+    Yes,
+    No,
+    /// Not known yet: `HEAD` for the entry would decide the test.
+    NeedsHead,
+    /// Not known yet: the listing of the directory has to be read.
+    NeedsList,
+}
+
+impl Test {
+    /// `references`: the known times of the arguments of `-newer`, in seconds since 1970.
+    pub(super) fn answer(&self, found: &Found<'_>, references: &[Option<i64>]) -> Truth {
+        match self {
+            Self::Name(glob) => glob.matches(found.name).into(),
+            Self::Path(glob) => glob.matches(found.path).into(),
+            Self::Regex(regex) => regex.is_match(found.path).into(),
+            Self::Type { file, directory } => match found.kind {
+                Kind::File => (*file).into(),
+                Kind::Directory => (*directory).into(),
+            },
+            Self::Size { count, unit } => size(*count, *unit, found),
+            Self::Empty => empty(found),
+            Self::Time(test) => time(*test, found),
+            Self::Newer(index) => match references.get(*index) {
+                Some(Some(seconds)) => time(TimeTest::After(nanos(*seconds)), found),
+                _ => Truth::NeedsHead,
+            },
+        }
+    }
+
+    /// Whether the answer depends on the time of the last change.
+    pub(super) fn is_about_time(&self) -> bool {
+        matches!(self, Self::Time(_) | Self::Newer(_))
+    }
+}
+
+impl Comparison {
+    fn holds(self, value: u64) -> bool {
+        match self {
+            Self::Exactly(count) => value == count,
+            Self::Less(count) => value < count,
+            Self::More(count) => value > count,
+        }
+    }
+}
+
+impl TimeTest {
+    /// The result for a time between two seconds, both included. Servers report whole seconds; each counts as its first
+    /// nanosecond.
+    fn answer(self, lo: i64, hi: i64) -> Truth {
+        let (lo, hi) = (nanos(lo), nanos(hi));
+        let (all, some) = match self {
+            Self::After(bound) => (lo > bound, hi > bound),
+            Self::Before(bound) => (hi < bound, lo < bound),
+            Self::Within(from, to) => (lo > from && hi <= to, hi > from && lo <= to),
+        };
+        match (all, some) {
+            (true, _) => Truth::Yes,
+            (_, false) => Truth::No,
+            _ => Truth::NeedsHead,
+        }
+    }
+}
+
+impl From<bool> for Truth {
+    fn from(answer: bool) -> Self {
+        if answer { Self::Yes } else { Self::No }
+    }
+}
+
+impl Not for Truth {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        match self {
+            Self::Yes => Self::No,
+            Self::No => Self::Yes,
+            undecided => undecided,
+        }
+    }
+}
+
+/// Directories have no size over HTTP.
+fn size(count: Comparison, unit: u64, found: &Found<'_>) -> Truth {
+    if found.kind == Kind::Directory {
+        return Truth::No;
+    }
+    let Some(range) = found.size else {
+        return Truth::NeedsHead;
+    };
+    let (lo, hi) = (range.lo.div_ceil(unit), range.hi.div_ceil(unit));
+    let outside = match count {
+        Comparison::Exactly(count) => count < lo || count > hi,
+        Comparison::Less(_) | Comparison::More(_) => !count.holds(lo) && !count.holds(hi),
+    };
+    match (outside, count.holds(lo) && count.holds(hi)) {
+        (true, _) => Truth::No,
+        (_, true) => Truth::Yes,
+        _ => Truth::NeedsHead,
+    }
+}
+
+fn empty(found: &Found<'_>) -> Truth {
+    match (found.kind, found.empty, found.size) {
+        (Kind::Directory, Some(empty), _) => empty.into(),
+        (Kind::Directory, None, _) => Truth::NeedsList,
+        (Kind::File, _, Some(size)) if size.lo > 0 => Truth::No,
+        (Kind::File, _, Some(size)) if size.hi == 0 => Truth::Yes,
+        (Kind::File, ..) => Truth::NeedsHead,
+    }
+}
+
+fn time(test: TimeTest, found: &Found<'_>) -> Truth {
+    match found.modified {
+        Some(range) => test.answer(range.lo, range.hi),
+        None => Truth::NeedsHead,
+    }
+}
+
+pub(super) fn nanos(seconds: i64) -> i128 {
+    i128::from(seconds) * NANOS
+}
+
+pub(super) const NANOS: i128 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use listing::range::{SizeRange, TimeRange};
+
+    const UNDECIDED: Truth = Truth::NeedsHead;
+    const FILE: Found<'_> = Found::FILE;
+
+    #[test]
+    fn sizes_are_rounded_up_to_units() {
+        use Comparison::{Exactly, Less, More};
+        for (count, unit, lo, hi, expected) in [
+            (Less(1), 1 << 20, 0, 0, Truth::Yes),
+            (Less(1), 1 << 20, 1, 1, Truth::No),
+            (Less(1), 1 << 20, 0, 1, UNDECIDED),
+            (Exactly(1), 1024, 1, 1024, Truth::Yes),
+            (Exactly(1), 1024, 0, 1024, UNDECIDED),
+            (Exactly(1), 1024, 1, 1025, UNDECIDED),
+            (Exactly(1), 1024, 1025, 4096, Truth::No),
+            (Exactly(3), 1, 1, 5, UNDECIDED),
+            (More(1), 1024, 1024, 1024, Truth::No),
+            (More(1), 1024, 1025, 1025, Truth::Yes),
+            (More(1), 1024, 1024, 1025, UNDECIDED),
+            (More(0), 1, 1, u64::MAX, Truth::Yes),
+            (More(u64::MAX), 1, 1, u64::MAX, Truth::No),
+        ] {
+            let found = Found {
+                size: Some(SizeRange { lo, hi }),
+                ..FILE
+            };
+            let answer = Test::Size { count, unit }.answer(&found, &[]);
+            assert_eq!(answer, expected, "{count:?} of {unit} in {lo}..={hi}");
+        }
+        let directory = Found {
+            kind: Kind::Directory,
+            ..FILE
+        };
+        let count = Less(u64::MAX);
+        assert_eq!(Test::Size { count, unit: 1 }.answer(&FILE, &[]), UNDECIDED);
+        assert_eq!(
+            Test::Size { count, unit: 1 }.answer(&directory, &[]),
+            Truth::No
+        );
+    }
+
+    #[test]
+    fn times_are_compared_with_intervals() {
+        use TimeTest::{After, Before, Within};
+        for (test, lo, hi, expected) in [
+            (After(nanos(10)), 10, 10, Truth::No),
+            (After(nanos(10) - 1), 10, 10, Truth::Yes),
+            (After(nanos(10)), 10, 11, UNDECIDED),
+            (After(nanos(10)), 11, 70, Truth::Yes),
+            (Before(nanos(10)), 10, 70, Truth::No),
+            (Before(nanos(10) + 1), 10, 10, Truth::Yes),
+            (Before(nanos(10)), 9, 10, UNDECIDED),
+            (Within(nanos(10), nanos(20)), 10, 10, Truth::No),
+            (Within(nanos(10), nanos(20)), 11, 20, Truth::Yes),
+            (Within(nanos(10), nanos(20)), 0, 100, UNDECIDED),
+            (Within(nanos(10), nanos(20)), 21, 100, Truth::No),
+        ] {
+            let found = Found {
+                modified: Some(TimeRange { lo, hi }),
+                ..FILE
+            };
+            let answer = Test::Time(test).answer(&found, &[]);
+            assert_eq!(answer, expected, "{test:?} in {lo}..={hi}");
+        }
+        let found = Found {
+            modified: Some(TimeRange::exact(5)),
+            ..FILE
+        };
+        for (reference, expected) in [
+            (Some(4), Truth::Yes),
+            (Some(5), Truth::No),
+            (None, UNDECIDED),
+        ] {
+            assert_eq!(Test::Newer(0).answer(&found, &[reference]), expected);
+        }
+    }
+}
