@@ -10,9 +10,9 @@ use std::error::Error;
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
 
+use check::sources::Input;
+use check::{Checker, Event};
 use crawl::demo::server::Server;
-use crawler_cli::check::sources::Input;
-use crawler_cli::check::{Checker, Event};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mirror = Server::start()?;

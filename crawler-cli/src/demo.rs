@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use console::style;
 
-use find::{Event, Find, Kind, Summary};
 use crate::report::{Live, Progress, describe, summary_text};
 use crate::stdout;
 use crawl::demo::server::Server;
 use crawl::demo::tree;
+use find::{Event, Find, Kind, Summary};
 use plain::terminal;
 use plain::text::thousands;
 

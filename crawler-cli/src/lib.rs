@@ -7,7 +7,6 @@
 // `plain::terminal::say` is used instead, which does not panic.
 #![warn(clippy::print_stderr)]
 
-pub mod check;
 pub mod cli;
 mod curl_rules;
 pub mod demo;

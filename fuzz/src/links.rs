@@ -1,6 +1,6 @@
 //! The readers of links with any bytes in both formats and any encoding.
 
-use crawler_cli::check::links::{Anchors, Document, Format, Link, TEXT_BYTES, Visitor};
+use check::links::{Anchors, Document, Format, Link, TEXT_BYTES, Visitor};
 
 /// The first byte chooses the format, the second one the encoding. The rest is the document.
 pub fn links(data: &[u8]) {

@@ -62,7 +62,7 @@ impl Found<'_> {
     }
 
     /// A file of a listing of which nothing more is known. Tests change what they are about.
-    #[cfg(test)]
+    #[doc(hidden)]
     pub const FILE: Self = Found {
         url: "http://h/x",
         path: b"/x",

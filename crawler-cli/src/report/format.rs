@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use crate::check::json::Fields;
+use check::json::Fields;
 use find::Found;
 use listing::Shape;
 use listing::range::Precision;

@@ -10,8 +10,8 @@ use super::page::{self, link, section};
 use super::sizes::Sizes;
 use super::statistics::summary_text;
 use super::{check_writable, describe};
-use find::{Ending, Found, Summary, Unread};
 use crawl::stats::HostStats;
+use find::{Ending, Found, Summary, Unread};
 use plain::terminal;
 use plain::text::{size, span, thousands};
 
@@ -130,8 +130,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use find::{Cause, Counts};
     use crawl::stats::Stats;
+    use find::{Cause, Counts};
     use listing::range::SizeRange;
 
     fn summary(hosts: &[&str]) -> Summary {

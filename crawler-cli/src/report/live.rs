@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::statistics::{downloads_progress, what_is_read};
-use find::Summary;
 use crawl::stats::{HostStats, Stats};
+use find::Summary;
 use plain::text::{count, thousands};
 
 /// Whether progress is shown.

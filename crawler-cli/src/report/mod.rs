@@ -22,10 +22,10 @@ mod statistics;
 mod unread;
 mod waits;
 
-use find::state::State;
-use find::{Cause, Event, Find, StateError, Summary, Unread};
 use crate::stdout;
 use crawl::reporter::{Reporter, Results};
+use find::state::State;
+use find::{Cause, Event, Find, StateError, Summary, Unread};
 pub(crate) use format::Format;
 use html::Page;
 pub(crate) use live::{Live, Progress};

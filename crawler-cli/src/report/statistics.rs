@@ -7,9 +7,9 @@ use courser::Rate;
 use serde_json::{Value, json};
 
 use super::unread::UnreadList;
+use crawl::stats::{Class, HostStats, Stats};
 use find::DownloadCounts;
 use find::{Ending, Follow, Summary};
-use crawl::stats::{Class, HostStats, Stats};
 use plain::text::{self, count, thousands};
 
 /// The summary in one line.

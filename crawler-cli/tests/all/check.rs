@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use crate::common::{Answer, Script, crawler, gzip, lines, response, stderr};
-use crawler_cli::check::sources::{Input, List};
-use crawler_cli::check::{Checked, Checker, Event, Outcome, Standing, Summary};
+use check::sources::{Input, List};
+use check::{Checked, Checker, Event, Outcome, Standing, Summary};
 use serde_json::json;
 use tempfile::TempDir;
 use verdict::guard::Guard;

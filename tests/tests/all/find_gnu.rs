@@ -13,9 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use find::expr::{
-    Act, Action, Actor, Effect, Expression, Memo, ParseError, Parser, Verdict,
-};
+use find::expr::{Act, Action, Actor, Effect, Expression, Memo, ParseError, Parser, Verdict};
 use find::{Found, Kind as EntryKind};
 use listing::range::{SizeRange, TimeRange};
 use proptest::prelude::*;

@@ -21,14 +21,14 @@ use super::names::Name;
 
 /// The open directory of all downloads.
 #[derive(Clone, Debug)]
-pub(in crate) struct Root {
+pub(crate) struct Root {
     directory: Arc<OwnedFd>,
     path: PathBuf,
 }
 
 impl Root {
     /// Opens the directory, and creates it if it does not exist. Fails if no files can be created in it.
-    pub(in crate) fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         let directory = rustix::fs::open(path, DIRECTORY, Mode::empty())?;
         rustix::fs::accessat(&directory, ".", Access::WRITE_OK, AtFlags::empty())?;

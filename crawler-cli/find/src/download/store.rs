@@ -26,17 +26,17 @@ use listing::range::SizeRange;
 
 /// What the downloads of all hosts share.
 #[derive(Debug)]
-pub(in crate) struct Store {
+pub(crate) struct Store {
     pub(super) root: Root,
     /// Files that differ from the server's are replaced.
-    pub(in crate) overwrite: bool,
+    pub(crate) overwrite: bool,
     /// TLS cannot be used, so that redirects to https are not followed.
-    pub(in crate) refuses_tls: bool,
+    pub(crate) refuses_tls: bool,
     /// The base of file names, if there is exactly one start.
-    pub(in crate) base: Option<Base>,
+    pub(crate) base: Option<Base>,
     /// The URLs to which redirects may lead.
-    pub(in crate) scope: Scope,
-    pub(in crate) most_redirects: u32,
+    pub(crate) scope: Scope,
+    pub(crate) most_redirects: u32,
     /// The names used in this run: the hash of each name, and that of its URL.
     claims: HashMap<u64, u64>,
     /// A write has failed in a way that all others will.
@@ -45,7 +45,7 @@ pub(in crate) struct Store {
 
 /// A request for a file.
 #[derive(Debug)]
-pub(in crate) struct Flight {
+pub(crate) struct Flight {
     pub(super) name: Name,
     /// Before the head of the response: only if the rest of the file was requested.
     pub(super) partial: Option<Partial>,
@@ -70,7 +70,7 @@ impl Flight {
 
 impl Store {
     /// Files go below this directory, and nothing is replaced.
-    pub(in crate) fn new(root: Root) -> Self {
+    pub(crate) fn new(root: Root) -> Self {
         Self {
             root,
             overwrite: false,
@@ -84,7 +84,7 @@ impl Store {
     }
 
     /// Whether the disk is full: the run is to end.
-    pub(in crate) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.is_full
     }
 
@@ -112,7 +112,7 @@ impl Store {
     }
 
     /// The head of a response. `Ok`: its body is wanted.
-    pub(in crate) fn handle_head(
+    pub(crate) fn handle_head(
         &mut self,
         wanted: &mut Wanted,
         flight: &mut Flight,
@@ -187,7 +187,7 @@ impl Store {
     }
 
     /// Appends bytes to the partial file. `Ok`: more are wanted.
-    pub(in crate) fn append(
+    pub(crate) fn append(
         &mut self,
         wanted: &Wanted,
         flight: &mut Flight,
@@ -210,11 +210,7 @@ impl Store {
     }
 
     /// The end of a wanted body.
-    pub(in crate) fn handle_end(
-        &mut self,
-        wanted: &Wanted,
-        flight: &mut Flight,
-    ) -> Result<(), End> {
+    pub(crate) fn handle_end(&mut self, wanted: &Wanted, flight: &mut Flight) -> Result<(), End> {
         let came = flight.partial.as_ref().map_or(0, |partial| partial.length);
         match flight.announced(wanted) {
             // A server may send less than was asked for (RFC 9110 §15.3.7).

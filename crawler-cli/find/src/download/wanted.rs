@@ -10,17 +10,17 @@ use listing::range::{Precision, SizeRange, TimeRange};
 
 /// A file to download.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(in crate) struct Wanted {
-    pub(in crate) url: String,
-    pub(in crate) size: Option<SizeRange>,
-    pub(in crate) modified: Option<TimeRange>,
+pub(crate) struct Wanted {
+    pub(crate) url: String,
+    pub(crate) size: Option<SizeRange>,
+    pub(crate) modified: Option<TimeRange>,
     /// The redirects that were followed, if any.
     #[serde(skip)]
     pub(super) chain: Option<Box<Chain>>,
 }
 
 impl Wanted {
-    pub(in crate) fn of(found: &Found<'_>) -> Self {
+    pub(crate) fn of(found: &Found<'_>) -> Self {
         Self {
             url: found.url.to_owned(),
             size: found.size,
@@ -30,7 +30,7 @@ impl Wanted {
     }
 
     /// The URL to ask for: that of the last redirect.
-    pub(in crate) fn asked(&self) -> &str {
+    pub(crate) fn asked(&self) -> &str {
         let chain = self.chain.as_ref();
         chain.map_or(&self.url, |chain| chain.url().as_str())
     }

@@ -18,7 +18,7 @@ use crawl::retry_queue::Attempts;
 
 /// How a request for a file ends, if its body does not go on.
 #[derive(Debug)]
-pub(in crate) enum FileEnd {
+pub(crate) enum FileEnd {
     /// The file is complete on disk, with this length in bytes.
     Saved(How, u64),
     /// Another request is needed at once.
@@ -37,7 +37,7 @@ impl From<Cause> for FileEnd {
 
 impl HostCrawl {
     /// Adds a file, unless it was added before. Returns whether it is new.
-    pub(in crate) fn add_file(&mut self, wanted: Wanted) -> bool {
+    pub(crate) fn add_file(&mut self, wanted: Wanted) -> bool {
         let Some(target) = self.target_of(&wanted.url).map(str::to_owned) else {
             return false;
         };
@@ -50,7 +50,7 @@ impl HostCrawl {
     }
 
     /// The next file to ask for. Gives up those that may not be asked for.
-    pub(in crate) fn next_file(&mut self, turn: &mut Turn<'_>) -> Option<Task> {
+    pub(crate) fn next_file(&mut self, turn: &mut Turn<'_>) -> Option<Task> {
         loop {
             let due = self.files.pop_due(turn.now);
             let task = due.or_else(|| self.files.pop_ready())?;
@@ -76,13 +76,13 @@ impl HostCrawl {
     }
 
     /// A file that was asked for, and its attempts.
-    pub(in crate) fn wanted(&mut self, id: FetchId) -> Option<(&mut Wanted, &mut Attempts)> {
+    pub(crate) fn wanted(&mut self, id: FetchId) -> Option<(&mut Wanted, &mut Attempts)> {
         let (task, _) = self.in_flight.get_mut(&id)?;
         Some((task.wanted.as_deref_mut()?, &mut task.attempts))
     }
 
     /// The request for a file is over.
-    pub(in crate) fn end_file(&mut self, turn: &mut Turn<'_>, id: FetchId, end: FileEnd) {
+    pub(crate) fn end_file(&mut self, turn: &mut Turn<'_>, id: FetchId, end: FileEnd) {
         if let Some((task, _)) = self.in_flight.remove(&id) {
             self.politeness.handle_over();
             self.settle_file(turn, task, end);
@@ -90,12 +90,7 @@ impl HostCrawl {
     }
 
     /// Reports a file that is given up, or queues the next request for it.
-    pub(in crate) fn settle_file(
-        &mut self,
-        turn: &mut Turn<'_>,
-        mut task: Task,
-        end: FileEnd,
-    ) {
+    pub(crate) fn settle_file(&mut self, turn: &mut Turn<'_>, mut task: Task, end: FileEnd) {
         let outer = self.journal.begin(task.number);
         match end {
             FileEnd::Saved(..) => {}
@@ -112,7 +107,7 @@ impl HostCrawl {
 
     /// When to ask for a file, if none is to be asked for now, and no answer comes before. `held`: until when the host is
     /// not to be requested.
-    pub(in crate) fn file_timeout(&self, held: Option<Instant>) -> Option<Instant> {
+    pub(crate) fn file_timeout(&self, held: Option<Instant>) -> Option<Instant> {
         if self.files.ready().len() > 0 {
             return held;
         }
@@ -126,17 +121,17 @@ impl HostCrawl {
     }
 
     /// Whether so many files wait that no more should be found.
-    pub(in crate) fn has_many_files(&self) -> bool {
+    pub(crate) fn has_many_files(&self) -> bool {
         self.files.len() >= MOST_WAITING
     }
 
     /// Whether files are to be downloaded.
-    pub(in crate) fn has_files(&self) -> bool {
+    pub(crate) fn has_files(&self) -> bool {
         !self.files.is_empty() || self.files_in_flight() > 0
     }
 
     /// How many files are being downloaded.
-    pub(in crate) fn files_in_flight(&self) -> usize {
+    pub(crate) fn files_in_flight(&self) -> usize {
         let in_flight = self.in_flight.values();
         in_flight
             .filter(|(_, kind)| *kind == FetchKind::File)

@@ -150,7 +150,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 }
 
 /// A date of HTTP in seconds since 1970; `None` if it is before 1970.
-pub(in crate) fn http_date(value: &[u8]) -> Option<i64> {
+pub(crate) fn http_date(value: &[u8]) -> Option<i64> {
     let time = httpdate::parse_http_date(str::from_utf8(value).ok()?.trim()).ok()?;
     let since = time.duration_since(UNIX_EPOCH).ok()?;
     i64::try_from(since.as_secs()).ok()

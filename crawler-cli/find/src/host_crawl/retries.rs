@@ -102,7 +102,7 @@ impl HostCrawl {
     }
 
     /// Gives up a waiting task.
-    pub(in crate) fn drop_task(&mut self, turn: &mut Turn<'_>, task: Task, cause: &Cause) {
+    pub(crate) fn drop_task(&mut self, turn: &mut Turn<'_>, task: Task, cause: &Cause) {
         self.journal.forget(task.number);
         self.give_up(turn, task, cause);
     }

@@ -16,7 +16,7 @@ use listing::{self, Entry, Shape};
 
 /// One URL to request. The journal has it as JSON, without what another run finds out anew.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(in crate) struct Task {
+pub(crate) struct Task {
     /// Identifies the task in the journal; 0 until it is written there.
     #[serde(skip)]
     pub(super) number: u64,
@@ -54,7 +54,7 @@ pub(in crate) struct Task {
     /// What the listing said, if the expression is undecided.
     pub(super) open: Option<Box<UndecidedEntry>>,
     /// What is known about a file to download.
-    pub(in crate) wanted: Option<Box<Wanted>>,
+    pub(crate) wanted: Option<Box<Wanted>>,
     /// Hashes of the listings of its ancestors; after redirects from elsewhere, of the URLs of the chain.
     pub(super) above: Ancestors,
 }

@@ -8,11 +8,11 @@ use std::path::Path;
 use courser::Statuses;
 
 use super::options::Options;
-use crate::check::Checker;
-use crate::check::sources::Input;
 use crate::cli;
 use crate::cli::usage::{Failure, UsageError};
 use crate::report::check::{self as report, Kind};
+use check::Checker;
+use check::sources::Input;
 
 /// A check as the command line describes it.
 pub(super) struct Check {

@@ -1,4 +1,4 @@
-//! `crawler-cli check`: arguments, exit statuses and signals. The check is in [`Checker`](crate::check::Checker), its
+//! `crawler-cli check`: arguments, exit statuses and signals. The check is in [`Checker`](check::Checker), its
 //! output in `report::check`.
 
 use std::env;
@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::check::{Ending, Outcome, Summary};
 use crate::cli::USAGE;
 use crate::cli::signals::{INTERRUPTED, interrupt_flag};
 use crate::cli::usage::Failure;
 use crate::report::check::CheckReport;
+use check::{Ending, Outcome, Summary};
 use plain::terminal;
 
 mod args;

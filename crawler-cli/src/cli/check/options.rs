@@ -11,12 +11,12 @@ use regex::Regex;
 use url::Url;
 
 use super::args::statuses;
-use crate::check::host::HeadUse;
-use crate::check::{Blocked, Redirects};
 use crate::cli::choice;
 use crate::cli::crawl_options::{CrawlOptions, PROGRESS};
 use crate::cli::values::{number, span};
 use crate::report::{Progress, SummaryFormat};
+use check::host::HeadUse;
+use check::{Blocked, Redirects};
 
 /// Check whether links are good, in files and on web sites
 ///

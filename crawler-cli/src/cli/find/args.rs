@@ -15,9 +15,9 @@ use courser::{CookieJar, Rate};
 use super::options::{Options, words};
 use crate::cli::usage::{Failure, UsageError, usage};
 use crate::cli::{self, is_letter_with_number, unknown, values_after};
+use crate::report::{self, Format, Progress, SummaryFormat};
 use find::expr::{Expression, Parser};
 use find::{Find, Follow};
-use crate::report::{self, Format, Progress, SummaryFormat};
 use plain::text::nearest;
 
 /// A search as the command line describes it.

@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering;
 use crate::cli::USAGE;
 use crate::cli::signals::{INTERRUPTED, die_of_closed_pipe, interrupt_flag};
 use crate::cli::usage::Failure;
-use find::{Ending, State, StateError, Summary};
 use crate::report::{self, Reader, Report, SummaryFormat};
+use find::{Ending, State, StateError, Summary};
 use plain::terminal;
 
 mod args;

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use crate::cli::choice;
 use crate::cli::crawl_options::{CrawlOptions, PROGRESS, classes};
 use crate::cli::values::number;
-use find::Follow;
 use crate::report::{Progress, SummaryFormat};
 use crawl::policy::RetryClass;
+use find::Follow;
 use plain::values::bytes_as_curl;
 
 /// Find files and directories in web directory listings, as find(1) does in file systems

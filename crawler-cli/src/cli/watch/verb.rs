@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::find::read_for_job;
 use crate::cli::usage::{Failure, usage};
-use find::Find;
 use crate::stdout;
 use crate::watch::config::{JobConfig, Loaded};
 use crate::watch::control::{ControlError, Hand, Schedules, live_status};
 use crate::watch::hands::{ExportError, Live, Reader, Shape};
 use crate::watch::work::read_find;
+use find::Find;
 use store::Place;
 use verdict::life::State;
 

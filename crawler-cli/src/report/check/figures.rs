@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use serde_json::{Map, Value, json};
 
-use crate::check::{Ending, HostTally, Outcome, Summary};
 use crate::report::statistics::{cpu_text, held_text, with_costs};
+use check::{Ending, HostTally, Outcome, Summary};
 use plain::text::{count, size, span, thousands};
 use verdict::{Cause, Class};
 

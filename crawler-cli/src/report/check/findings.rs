@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use url::{Position, Url};
 
-use crate::check::host::GIVEN_UP;
-use crate::check::reason::{is_of_host_given_up, reason};
-use crate::check::{Checked, Redirects, Standing};
+use check::host::GIVEN_UP;
+use check::reason::{is_of_host_given_up, reason};
+use check::{Checked, Redirects, Standing};
 use verdict::Reference;
 
 /// In which part of a report a URL is listed, in the order of the parts.

@@ -6,8 +6,8 @@ use maud::{Markup, html};
 
 use super::figures;
 use super::findings::{Findings, Part, Place, Places, source_name};
-use crate::check::{Ending, HostTally, Outcome, Summary};
 use crate::report::page::{self, line, link, section};
+use check::{Ending, HostTally, Outcome, Summary};
 use plain::terminal;
 use plain::text::{count, size, span, thousands};
 use verdict::Class;

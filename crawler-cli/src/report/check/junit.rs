@@ -10,7 +10,7 @@ use std::io::{self, Read as _, Seek as _, Write as _};
 
 use super::findings::{Judged, Part, source_name};
 use super::sink::Sink;
-use crate::check::{Standing, Summary};
+use check::{Standing, Summary};
 use plain::terminal;
 use verdict::Reference;
 

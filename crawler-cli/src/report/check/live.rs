@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::figures;
-use crate::check::Summary;
 use crate::report::live::Viewed;
+use check::Summary;
 use crawl::stats::Stats;
 use plain::text::thousands;
 use verdict::Class;

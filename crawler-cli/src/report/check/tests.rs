@@ -9,9 +9,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::*;
-use crate::check::reason::reason;
-use crate::check::sources::{Problem, ProblemKind};
-use crate::check::{Ending, Standing};
+use check::reason::reason;
+use check::sources::{Problem, ProblemKind};
+use check::{Ending, Standing};
 use plain::redirect::Redirect;
 use verdict::Answer;
 use verdict::{Cause, Class, Reference, Verdict};

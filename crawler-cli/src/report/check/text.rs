@@ -7,7 +7,7 @@ use console::Style;
 
 use super::figures;
 use super::findings::{Findings, Part, Place, Places, source_name};
-use crate::check::Summary;
+use check::Summary;
 use plain::terminal;
 use plain::text::{count, thousands};
 

@@ -8,7 +8,7 @@ use courser::Rate;
 use jiff::tz::TimeZone;
 use url::Url;
 
-use crate::check::host::HeadUse;
+use check::host::HeadUse;
 use crawl::identity::Identity;
 use jobs::{BadSchedule, CatchUp, Overlap, Schedule, ScheduleSettings};
 use plain::host_pattern::HostPattern;

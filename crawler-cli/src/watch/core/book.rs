@@ -7,7 +7,7 @@ use url::Url;
 
 use super::keeping::{HoldChange, HostRead};
 use super::queue::{Kind, QueueId, Queues};
-use crate::check::task::Outcome;
+use check::task::Outcome;
 use store::{Control, DueUrl, HostFacts, HostId, Ready};
 use verdict::guard::{FlipRules, HostFlip, Stops};
 

@@ -8,7 +8,7 @@ use super::asking::Given;
 use super::keeping::{Failed, HostRead, Reply};
 use super::queue::{Kind, QueueId};
 use super::{Reason, Watcher};
-use crate::check::task::{Outcome, UrlId as TaskId};
+use check::task::{Outcome, UrlId as TaskId};
 use courser::net::Net;
 use crawl::clock::Clock;
 use crawl::fleet::Take;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::settings::GuardRules;
-use crate::check::task::Outcome;
+use check::task::Outcome;
 use store::{DueUrl, HostId, UrlId};
 use verdict::guard::{
     HoldBack, LocalSign, OwnNetwork, OwnNetworkRules, Reach, Reason, Round, Stops, Switch,

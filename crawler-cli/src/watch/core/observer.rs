@@ -5,9 +5,9 @@ use std::sync::Arc;
 use courser::Report;
 
 use super::asking::{CANARY, CONTROL};
-use crate::check::host::{Observe, Purpose};
-use crate::check::task::UrlId as TaskId;
 use crate::watch::figures::{Figures, Method, Phase, Reason};
+use check::host::{Observe, Purpose};
+use check::task::UrlId as TaskId;
 
 /// Counts requests.
 #[derive(Debug)]

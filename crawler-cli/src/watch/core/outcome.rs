@@ -11,7 +11,7 @@ use super::asking::Asked;
 use super::holds::Counted;
 use super::keeping::{Batch, Stored};
 use super::network::Sight;
-use crate::check::task::Outcome;
+use check::task::Outcome;
 use crawl::clock::Clock;
 use plain::origin::same_host;
 use store::{Control, DueUrl, HostId, Judgement, Lane, StoreHandle};

@@ -10,7 +10,7 @@ use courser::{AdaptiveTimeout, Client, Resolver};
 use url::Url;
 
 use super::settings::{HostRule, Limit, Limits, Settings};
-use crate::check::host::Policy;
+use check::host::Policy;
 use crawl::identity::{Identities, IdentityHosts};
 use crawl::transfer::Transfer;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use courser::Rate;
 use url::Url;
 
-use crate::check::host::HeadUse;
+use check::host::HeadUse;
 use crawl::identity::Identity;
 use crawl::transfer::USER_AGENT;
 use jobs::ceiling::{CeilingLimits, Ceilings, HostCeilings};

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use serde_json::{Map, Value};
 
 use super::show::statuses;
-use crate::check::Checked;
-use crate::check::json::{self, Fields, rfc3339};
+use check::Checked;
+use check::json::{self, Fields, rfc3339};
 use plain::terminal::csv_text;
 use store::{Cursor, Event, Lane, Store, StoreError, UrlId, WatchStore, WatchedUrl, Which};
 use verdict::life::{Answer as Past, State};

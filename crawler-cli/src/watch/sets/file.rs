@@ -12,8 +12,8 @@ use xxhash_rust::xxh3::Xxh3;
 use super::intake::ReadingInto;
 use super::private::Private;
 use super::{ReadError, SetRead};
-use crate::check::sources::{Batch, Batches, Input, List, Next, ProblemKind, SourceOptions, start};
 use crate::watch::work::Tools;
+use check::sources::{Batch, Batches, Input, List, Next, ProblemKind, SourceOptions, start};
 use jobs::Cancel;
 
 /// Reads a file into a set, unless it has not changed.

@@ -7,9 +7,9 @@ use std::io;
 use url::Url;
 
 use super::file;
-use crate::check::host::is_private_literal;
 use crate::watch::config::Source;
 use crate::watch::hands::shown_url;
+use check::host::is_private_literal;
 use jobs::Cancel;
 
 /// The URLs at private addresses.

@@ -13,9 +13,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::intake::{MOST_NAMED, ReadingInto};
 use super::{ReadError, SetRead};
-use crate::check::links::{Document, Format, Kind, Link, Visitor, XmlError};
-use crate::check::sources::{Unpacked, is_packed};
 use crate::watch::work::{Agent, HttpError, Reply, Tools, Validators, Wanted};
+use check::links::{Document, Format, Kind, Link, Visitor, XmlError};
+use check::sources::{Unpacked, is_packed};
 use jobs::Cancel;
 use listing::markup::encoding::charset;
 

@@ -8,9 +8,9 @@ use url::Url;
 
 use super::failure::Failure;
 use super::tools::{FindReader, Tools};
+use crate::watch::sets::Intake;
 use find::expr::Parser;
 use find::{Ending, Event, Find};
-use crate::watch::sets::Intake;
 use jobs::Cancel;
 
 /// Reads the words of an expression, as [`Parser`] knows them. Other options of `find` are refused.

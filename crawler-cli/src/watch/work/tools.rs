@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 
 use super::http::Http;
-use find::Find;
 use crate::watch::core::Settings;
+use find::Find;
 use store::{Engine, Notice, StoreError, StoreHandle as _, Writer};
 
 /// Reads the arguments of a `find` job, as the command line does, onto a search that has the network settings.

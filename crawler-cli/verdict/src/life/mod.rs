@@ -17,7 +17,7 @@
 //!
 //! ```
 //! use verdict::life::{Context, Profile, Record, State};
-//! use crawler_cli::check::{Cause, Verdict};
+//! use check::{Cause, Verdict};
 //! use plain::random::Random;
 //! use jiff::{SignedDuration, Timestamp};
 //!

@@ -1,6 +1,5 @@
 //! The keys of each table: one row for each.
 
-use crate::check::host::HeadUse;
 use crate::watch::config::cron::{Cron, Zone};
 use crate::watch::config::entries::{HostConfig, ScheduleConfig, SetConfig};
 use crate::watch::config::headers::{Credentials, Headers, Pattern};
@@ -16,6 +15,7 @@ use crate::watch::config::sections::{
     StoreConfig,
 };
 use crate::watch::config::source::{ListFile, Sitemap};
+use check::host::HeadUse;
 use jobs::{CatchUp, Overlap};
 use verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use verdict::life::{GoneRule, Profile, Reconcile, Resurrect};

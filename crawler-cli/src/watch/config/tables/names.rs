@@ -1,8 +1,8 @@
 //! The names of values of which one is chosen.
 
-use crate::check::host::HeadUse;
 use crate::watch::config::kinds::Named;
 use crate::watch::config::sections::{LogFormat, LogLevel};
+use check::host::HeadUse;
 use jobs::{CatchUp, Overlap};
 use verdict::life::Profile;
 

@@ -1,0 +1,235 @@
+//! Results as JSON: one object for each URL, on a line of its own, and a further one that says `again` for places that were
+//! found later or that spell the URL in another way. A field that is not known is absent.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
+
+use super::{Checked, reason};
+use plain::redirect::Redirect;
+use plain::terminal::push_json_string;
+use verdict::Reference;
+
+/// Appends the line of a URL.
+pub fn write(checked: &Checked, out: &mut Vec<u8>) {
+    let mut fields = Fields::open(out);
+    result(checked, &mut fields);
+    fields.close();
+    out.push(b'\n');
+}
+
+/// The fields of a URL that was checked.
+pub fn result(checked: &Checked, fields: &mut Fields<'_>) {
+    fields.text("url", &checked.url);
+    if checked.before.is_some() {
+        fields.number("again", true);
+    }
+    fields.text("class", checked.answer.verdict.class().name());
+    if let Some(cause) = checked.answer.verdict.cause() {
+        fields.text("cause", &cause.name());
+    }
+    if checked.is_late() {
+        if let Some(status) = checked.answer.status {
+            fields.number("status", status);
+        }
+        return fields.list("refs", &checked.references, reference);
+    }
+    if let Some(reason) = reason::reason(checked) {
+        fields.text("reason", &reason);
+    }
+    if let Some(status) = checked.answer.status {
+        fields.number("status", status);
+    }
+    if let Some(method) = checked.answer.method {
+        fields.text("method", method);
+    }
+    if let Some(dropped) = checked.lenient() {
+        fields.text("lenient", dropped);
+    }
+    if let Some(state) = checked.state {
+        fields.text("state", state.name());
+    }
+    if let Some(url) = &checked.answer.moved_to {
+        fields.text("moved_to", url);
+    }
+    if let Some(url) = &checked.answer.final_url {
+        fields.text("final_url", url);
+    }
+    fields.list("redirects", &checked.answer.redirects, redirect);
+    fields.number("attempts", checked.answer.attempts);
+    if let Some(latency) = checked.answer.latency {
+        fields.number("latency_ms", Millis(latency));
+    }
+    if let Some(address) = checked.answer.address {
+        fields.address("address", address);
+    }
+    if let Some(at) = checked.answer.checked_at {
+        fields.quoted("checked_at", rfc3339(at));
+    }
+    fields.list("refs", &checked.references, reference);
+}
+
+fn redirect(redirect: &Redirect, out: &mut Vec<u8>) {
+    let mut fields = Fields::open(out);
+    fields.number("status", redirect.status);
+    fields.text("url", &redirect.url);
+    fields.close();
+}
+
+fn reference(reference: &Reference, out: &mut Vec<u8>) {
+    let mut fields = Fields::open(out);
+    fields.text("source", &reference.source);
+    if let Some(line) = reference.line {
+        fields.number("line", line);
+    }
+    if let Some(column) = reference.column {
+        fields.number("column", column);
+    }
+    if let Some(written) = &reference.written {
+        fields.text("written", written);
+    }
+    fields.text("text", &reference.text);
+    fields.close();
+}
+
+/// The fields of one object. No tree of values is built: a run may write millions of lines.
+pub struct Fields<'o> {
+    out: &'o mut Vec<u8>,
+    is_empty: bool,
+}
+
+impl<'o> Fields<'o> {
+    /// Begins an object.
+    pub fn open(out: &'o mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self {
+            out,
+            is_empty: true,
+        }
+    }
+
+    fn name(&mut self, name: &str) {
+        self.out
+            .extend_from_slice(if self.is_empty { b"\"" } else { b",\"" });
+        self.out.extend_from_slice(name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.is_empty = false;
+    }
+
+    /// A text.
+    pub fn text(&mut self, name: &str, text: &str) {
+        self.name(name);
+        push_json_string(self.out, text);
+    }
+
+    /// A value whose text needs no escapes, in quotes.
+    pub fn quoted(&mut self, name: &str, value: impl std::fmt::Display) {
+        self.name(name);
+        // Writing to memory does not fail.
+        let _ = write!(self.out, "\"{value}\"");
+    }
+
+    /// An address. The general way to print a number takes longer than all else in a line.
+    fn address(&mut self, name: &str, address: IpAddr) {
+        let IpAddr::V4(address) = address else {
+            return self.quoted(name, address);
+        };
+        self.name(name);
+        for (index, octet) in address.octets().into_iter().enumerate() {
+            self.out.push(if index == 0 { b'"' } else { b'.' });
+            let digits = [octet / 100, octet / 10 % 10, octet % 10].map(|digit| b'0' + digit);
+            let zeros = digits[..2]
+                .iter()
+                .take_while(|digit| **digit == b'0')
+                .count();
+            self.out.extend_from_slice(&digits[zeros..]);
+        }
+        self.out.push(b'"');
+    }
+
+    /// A number, `true` or `false`.
+    pub fn number(&mut self, name: &str, number: impl std::fmt::Display) {
+        self.name(name);
+        let _ = write!(self.out, "{number}");
+    }
+
+    /// A value that `write` writes, or `null`.
+    pub fn known<T>(
+        &mut self,
+        name: &str,
+        value: Option<T>,
+        write: impl FnOnce(&mut Self, &str, T),
+    ) {
+        match value {
+            Some(value) => write(self, name, value),
+            None => self.number(name, "null"),
+        }
+    }
+
+    /// A list.
+    pub fn list<T>(&mut self, name: &str, items: &[T], write: fn(&T, &mut Vec<u8>)) {
+        self.name(name);
+        self.out.push(b'[');
+        for (i, item) in items.iter().enumerate() {
+            if i > 0 {
+                self.out.push(b',');
+            }
+            write(item, self.out);
+        }
+        self.out.push(b']');
+    }
+
+    /// Ends the object.
+    pub fn close(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// A time span in milliseconds, with microseconds as the fraction.
+pub(crate) struct Millis(pub(crate) Duration);
+
+impl std::fmt::Display for Millis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let micros = self.0.as_micros();
+        let (whole, rest) = (micros / 1000, micros % 1000);
+        write!(f, "{whole}")?;
+        if rest == 0 {
+            return Ok(());
+        }
+        f.write_char('.')?;
+        f.write_str(format!("{rest:03}").trim_end_matches('0'))
+    }
+}
+
+/// A time in RFC 3339, to the millisecond.
+pub fn rfc3339(at: Timestamp) -> String {
+    let mut text = String::with_capacity(24);
+    let printer = DateTimePrinter::new().precision(Some(3));
+    // Writing to a string does not fail.
+    let _ = printer.print_timestamp(&at, &mut text);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_printed_as_usual() {
+        for text in [
+            "0.0.0.0",
+            "10.20.30.99",
+            "255.100.109.1",
+            "127.0.0.1",
+            "2001:db8::1",
+        ] {
+            let mut line = Vec::new();
+            Fields::open(&mut line).address("a", text.parse().expect("an address"));
+            assert_eq!(line, format!("{{\"a\":\"{text}\"").into_bytes());
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Keeps the URLs of a run: adds what the sources say, hands out URLs to ask, takes answers, and tells what is to be
+//! reported: a URL when it is judged, and places that are found later when they are found.
+//!
+//! With a state, they are in a [store](stored), which survives the run. Without one, they are in [memory](memory).
+
+use std::time::Duration;
+
+use crate::record::Checked;
+use crate::sources::Problem;
+use store::{Completed, EntryId, Host, HostFacts, HostId, Queued, StoreError};
+
+mod memory;
+mod stored;
+mod urls;
+
+pub(super) use memory::Memory;
+pub(super) use stored::Stored;
+
+/// What keeps the URLs.
+pub(super) enum Keeper {
+    Stored(Stored),
+    Memory(Box<Memory>),
+}
+
+/// What the keeper is asked to do.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Read the next entries of a host's queue: [`Reply::Taken`].
+    Take {
+        host: HostId,
+        after: EntryId,
+        limit: usize,
+    },
+    /// Store what was answered.
+    Complete(Vec<Completed>),
+    /// Store what was learned about hosts.
+    SaveHosts(Vec<(HostId, HostFacts)>),
+    /// End the run, all of which was reported: [`Reply::Ended`]. A run that is not ended is continued by the next one.
+    End,
+}
+
+/// What the keeper says.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// The run began. Entries of an interrupted run may wait.
+    Began { is_resumed: bool },
+    /// Hosts that have URLs to ask.
+    Hosts(Vec<Host>),
+    /// Entries joined the queues of hosts.
+    Queued(Vec<(HostId, u32)>),
+    /// The next entries of a host's queue; fewer than the limit if there are no more.
+    Taken {
+        host: HostId,
+        limit: usize,
+        queued: Vec<Queued>,
+    },
+    /// What sources said beside places.
+    Source {
+        problems: Vec<Problem>,
+        unsupported: u64,
+        excluded: u64,
+    },
+    /// The sources have ended.
+    AllRead,
+    /// URLs that are judged.
+    Judged(Vec<Checked>),
+    /// The sources have ended, and nothing is left to ask or to report.
+    Done,
+    /// The run has ended.
+    Ended,
+    /// The store failed. Nothing more is stored.
+    Failed(StoreError),
+}
+
+impl Keeper {
+    /// Gives a command.
+    pub(super) fn send(&mut self, command: Command) {
+        match self {
+            Self::Stored(stored) => stored.send(command),
+            Self::Memory(memory) => memory.handle(command),
+        }
+    }
+
+    /// The next reply, if there is one.
+    pub(super) fn next(&mut self) -> Option<Reply> {
+        match self {
+            Self::Stored(stored) => stored.next(),
+            Self::Memory(memory) => memory.next(),
+        }
+    }
+
+    /// The next reply. Waits for this time.
+    pub(super) fn wait(&mut self, time: Duration) -> Option<Reply> {
+        match self {
+            Self::Stored(stored) => stored.wait(time),
+            Self::Memory(memory) => memory.wait(time),
+        }
+    }
+
+    /// Reads some of what the sources say, if that is for the caller to do and there is room. Returns whether there may be
+    /// more at once.
+    pub(super) fn read(&mut self) -> bool {
+        match self {
+            Self::Stored(_) => false,
+            Self::Memory(memory) => memory.read(Duration::ZERO),
+        }
+    }
+
+    /// What is judged and can be reported without waiting for it.
+    pub(super) fn take_judged(&mut self) -> Vec<Checked> {
+        match self {
+            Self::Stored(_) => Vec::new(),
+            Self::Memory(memory) => memory.take_judged(),
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The links of fetched pages: which of them are checked, and which are read in turn.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use url::{ParseError, Url};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::checker::Reach;
+use crate::links::Kind;
+use crate::select::Selection;
+use crate::sources::{Input, Problem, ProblemKind, SourceOptions, is_unsupported};
+use crate::task::{Outcome, Page, PageLink};
+use listing::markup::encoding::join;
+use plain::origin::root_of;
+use store::{Demand, Link, Queued, Target};
+use verdict::Reference;
+use verdict::{Cause, Verdict};
+
+/// Decides about the links of pages.
+#[derive(Debug)]
+pub(super) struct Pages {
+    reach: Reach,
+    selection: Arc<Selection>,
+    /// The pages that were read: the hash of the URL that answered, and the least depth at which the page was read. A
+    /// page to which several URLs redirect is read once.
+    read: HashMap<u128, u16>,
+    /// What robots.txt and `/sitemap.xml` of hosts name, until a page of the host is read.
+    sites: HashMap<Url, (Url, Page)>,
+    /// The roots of the hosts whose sitemaps were read.
+    seen: HashSet<Url>,
+    /// Sitemaps so far.
+    sitemaps: u32,
+}
+
+/// What a page refers to.
+#[derive(Debug, Default)]
+pub(super) struct PageLinks {
+    pub(super) links: Vec<Link>,
+    /// Links with schemes that are not checked.
+    pub(super) unsupported: u64,
+    /// Links that the selection left out.
+    pub(super) excluded: u64,
+    /// Why links may be missing.
+    pub(super) problem: Option<Problem>,
+}
+
+/// What a link of a page means.
+enum Resolved {
+    Ask(Box<str>, Url),
+    Invalid(String),
+    Unsupported,
+    Excluded,
+}
+
+impl Pages {
+    pub(super) fn new(mut reach: Reach, inputs: &[Input], sources: &SourceOptions) -> Self {
+        for input in inputs {
+            if let Input::Page { url, .. } = input {
+                reach.scope.start(url);
+            }
+        }
+        Self {
+            reach,
+            selection: Arc::clone(&sources.selection),
+            read: HashMap::new(),
+            sites: HashMap::new(),
+            seen: HashSet::new(),
+            sitemaps: 0,
+        }
+    }
+
+    /// Keeps what robots.txt or `/sitemap.xml` of a host names. A host is asked again after its work was removed.
+    pub(super) fn add_site(&mut self, url: Url, page: Page) {
+        let root = root_of(&url);
+        if self.seen.insert(root.clone()) {
+            self.sites.insert(root, (url, page));
+        }
+    }
+
+    /// What the robots.txt or the sitemap of a page's host names, once for each host.
+    pub(super) fn links_of_site(&mut self, queued: &Queued, outcome: &Outcome) -> PageLinks {
+        let mut found = PageLinks::default();
+        if self.sites.is_empty() || !queued.demand.links || !self.is_in_scope(queued.url.as_str()) {
+            return found;
+        }
+        if let Some((url, page)) = self.sites.remove(&root_of(&queued.url)) {
+            self.collect(url.as_str().into(), queued, outcome, &page, &mut found);
+        }
+        found
+    }
+
+    /// What the page of a URL refers to.
+    pub(super) fn links(&mut self, queued: &Queued, outcome: &Outcome, page: &Page) -> PageLinks {
+        let mut found = PageLinks::default();
+        let is_input = queued.demand.given && queued.demand.depth == 0;
+        let final_url = outcome.answer.final_url.as_deref();
+        let url = final_url.unwrap_or(queued.url.as_str());
+        let is_known = is_input || page.is_sitemap || self.is_in_scope(url);
+        if !queued.demand.links || !is_known || self.was_read(url, queued.demand.depth) {
+            return found;
+        }
+        let source: Arc<str> = match is_input {
+            true => queued.url.as_str().into(),
+            false => url.into(),
+        };
+        self.collect(source, queued, outcome, page, &mut found);
+        found
+    }
+
+    fn collect(
+        &mut self,
+        source: Arc<str>,
+        queued: &Queued,
+        outcome: &Outcome,
+        page: &Page,
+        found: &mut PageLinks,
+    ) {
+        let found_here = page.problem.clone();
+        found.problem = found_here.map(|(kind, detail)| problem(&source, kind, detail));
+        // The sitemap of a host names pages that are not below the inputs, too.
+        let is_around = page.is_sitemap && !self.is_in_scope(&source);
+        for link in &page.links {
+            self.sitemaps += u32::from(link.kind == Kind::Sitemap);
+            if link.kind == Kind::Sitemap && self.sitemaps > MOST_SITEMAPS {
+                let detail = format!("{}: more than {MOST_SITEMAPS} sitemaps, not read", link.url);
+                found
+                    .problem
+                    .get_or_insert_with(|| problem(&source, ProblemKind::Cut, detail));
+                continue;
+            }
+            let target = match self.resolve(&link.url, page) {
+                Resolved::Ask(_, url)
+                    if is_around
+                        && link.kind != Kind::Sitemap
+                        && self.reach.scope.judge(&url).is_err() =>
+                {
+                    continue;
+                }
+                Resolved::Ask(spelling, url) => {
+                    let demand = self.demand(queued, outcome, link.kind, &url);
+                    (spelling, Target::Ask(url, demand))
+                }
+                Resolved::Invalid(detail) => {
+                    let verdict = Verdict::Failed(Cause::InvalidUrl);
+                    (link.url.clone(), Target::Local(verdict, Some(detail)))
+                }
+                Resolved::Unsupported => {
+                    found.unsupported += 1;
+                    continue;
+                }
+                Resolved::Excluded => {
+                    found.excluded += 1;
+                    continue;
+                }
+            };
+            found.links.push(Link {
+                spelling: target.0,
+                target: target.1,
+                reference: reference(&source, link),
+                is_in_page: true,
+            });
+        }
+    }
+
+    /// Whether the page of this URL was read before, at this depth or a smaller one. Notes that it is read now.
+    fn was_read(&mut self, url: &str, depth: u16) -> bool {
+        let least = self
+            .read
+            .entry(xxh3_128(url.as_bytes()))
+            .or_insert(u16::MAX);
+        let was_read = *least <= depth;
+        *least = depth.min(*least);
+        was_read
+    }
+
+    /// What is wanted from a URL that a page refers to.
+    fn demand(&self, page: &Queued, outcome: &Outcome, kind: Kind, url: &Url) -> Demand {
+        // A list of sitemaps is one sitemap in many parts.
+        let depth = match kind {
+            Kind::Sitemap => page.demand.depth,
+            Kind::Document | Kind::Embedded => page.demand.depth.saturating_add(1),
+        };
+        let is_near = u32::from(depth) <= self.reach.depth;
+        let links = match kind {
+            Kind::Embedded => false,
+            Kind::Sitemap => is_near,
+            Kind::Document => is_near && self.reach.scope.judge(url).is_ok(),
+        };
+        Demand {
+            given: false,
+            private: outcome.is_private,
+            links,
+            // Without a limit, it does not matter which way is the shortest.
+            depth: match self.reach.depth {
+                u32::MAX => 0,
+                _ => depth,
+            },
+        }
+    }
+
+    fn is_in_scope(&self, url: &str) -> bool {
+        Url::parse(url).is_ok_and(|url| self.reach.scope.judge(&url).is_ok())
+    }
+
+    fn resolve(&self, text: &str, page: &Page) -> Resolved {
+        if is_unsupported(text) {
+            return Resolved::Unsupported;
+        }
+        match join(&page.base, text, page.encoding) {
+            // A URL without a base keeps its spelling.
+            Ok(url) if Url::parse(text).as_ref() == Ok(&url) => self.select(text.into(), url),
+            Ok(url) => self.select(url.as_str().into(), url),
+            Err(error) => self.invalid(text, &error),
+        }
+    }
+
+    fn select(&self, spelling: Box<str>, url: Url) -> Resolved {
+        match url.scheme() {
+            "http" | "https" if self.selection.checks(url.as_str()) => Resolved::Ask(spelling, url),
+            "http" | "https" => Resolved::Excluded,
+            // The files of another machine.
+            _ => Resolved::Unsupported,
+        }
+    }
+
+    fn invalid(&self, text: &str, error: &ParseError) -> Resolved {
+        match self.selection.checks(text) {
+            true => Resolved::Invalid(format!("not a valid URL: {error}")),
+            false => Resolved::Excluded,
+        }
+    }
+}
+
+/// Why links of a source may be missing.
+fn problem(source: &Arc<str>, kind: ProblemKind, detail: String) -> Problem {
+    Problem {
+        source: Arc::clone(source),
+        line: None,
+        kind,
+        detail,
+    }
+}
+
+/// The most sitemaps of a run: as many as an index may have.
+const MOST_SITEMAPS: u32 = 50_000;
+
+fn reference(source: &Arc<str>, link: &PageLink) -> Reference {
+    Reference {
+        source: Arc::clone(source),
+        line: Some(link.line).filter(|line| *line > 0),
+        column: Some(link.column).filter(|column| *column > 0),
+        written: None,
+        text: link.text.to_string(),
+    }
+}
