@@ -14,4 +14,3 @@ pub mod get;
 pub mod glossary;
 mod report;
 mod stdout;
-pub mod watch;

@@ -21,7 +21,7 @@ mod usage;
 mod watch;
 
 use crate::stdout;
-use crate::watch::log::mask;
+use ::watch::log::mask;
 use plain::{terminal, values};
 use usage::{Failure, UsageError, WantsMan, explained, named};
 

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use crawler_cli::watch::figures::Figures;
-use crawler_cli::watch::metrics::{Metrics, Sources};
-use crawler_cli::watch::vitals::{StoreFacts, Vitals};
 use jiff::Timestamp;
 use regex::Regex;
 use serde_json::Value;
 use store::{ScheduleState, SetInfo, WorkerInfo};
 use verdict::Verdict;
+use watch::figures::Figures;
+use watch::metrics::{Metrics, Sources};
+use watch::vitals::{StoreFacts, Vitals};
 
 use crate::common::service::{Service, folder, stdout, watch};
 use crate::common::{crawler, stderr};

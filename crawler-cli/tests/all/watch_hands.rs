@@ -14,11 +14,6 @@ use std::time::{Duration, Instant};
 
 use crate::common::service::{PATIENCE, Service as Running, folder};
 use crate::common::{ClosedPort, crawler, stderr};
-use crawler_cli::watch::control::{
-    ControlServer, CoreMessage, CoreStatus, HostWaits, Operator, core_channel, socket_of,
-};
-use crawler_cli::watch::core::{Reason, Waiting};
-use crawler_cli::watch::vitals::Vitals;
 use jiff::Timestamp;
 use plain::random::Random;
 use rustix::process::Signal;
@@ -33,6 +28,11 @@ use verdict::Answer;
 use verdict::guard::{Guard, Hold};
 use verdict::life::{Context, Profile, State};
 use verdict::{Cause, Verdict};
+use watch::control::{
+    ControlServer, CoreMessage, CoreStatus, HostWaits, Operator, core_channel, socket_of,
+};
+use watch::core::{Reason, Waiting};
+use watch::vitals::Vitals;
 
 /// A folder with a configuration.
 struct Place {

@@ -61,9 +61,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crawler_cli::watch::core::{Limit, Limits, Settings};
 use libtest_mimic::{Arguments, Failed, Trial};
 use verdict::life::{GoneRule, Intervals, Profile, Rules};
+use watch::core::{Limit, Limits, Settings};
 
 use oracle::Matrix;
 use plan::Plan;

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use courser::net::sim::{Faults, Link, Probability, SimNet};
 use courser::net::{Address, Net as _};
 use crawl::clock::{Clock as _, NetClock};
-use crawler_cli::watch::core::{Settings, Watcher};
 use jiff::{SignedDuration, Timestamp};
 use store::{Lanes, NewUrl, Origin, StoreError, WatchStore as _, Which};
 use tempfile::TempDir;
+use watch::core::{Settings, Watcher};
 
 use crate::draw::{DAY, HOUR, MINUTE};
 use crate::oracle::{Matrix, Oracle};

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 
 use super::verb::{ConfigFile, load, print};
 use crate::cli::usage::Failure;
-use crate::watch::config::{Loaded, ScheduleConfig, example};
-use crate::watch::sets::Private;
 use jobs::Cancel;
 use plain::terminal;
+use watch::config::{Loaded, ScheduleConfig, example};
+use watch::sets::Private;
 
 /// Check, show and explain the configuration
 #[derive(clap::Args)]

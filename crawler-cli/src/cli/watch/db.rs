@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::{Failure, usage};
-use crate::watch::hands::safe;
-use crate::watch::log::mask;
 use plain::text;
 use store::{Place, Problem, check as check_store, copy as copy_store, sqlite};
+use watch::hands::safe;
+use watch::log::mask;
 
 /// Back up, restore, check or copy the store
 #[derive(clap::Args)]

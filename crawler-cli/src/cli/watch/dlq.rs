@@ -8,8 +8,8 @@ use serde_json::json;
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::{Failure, usage};
 use crate::cli::values::{host_name, number, since};
-use crate::watch::control::{Command, Letters};
-use crate::watch::hands::{Shape, letters_done};
+use watch::control::{Command, Letters};
+use watch::hands::{Shape, letters_done};
 
 /// List, show, replay or drop dead letters
 ///

@@ -12,11 +12,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::verb::{ConfigFile, Json, state};
 use crate::cli::signals::interrupt_flag;
 use crate::cli::usage::{Failure, usage};
-use crate::watch::hands::{ExportError, ExportFormat, Exported, Reader};
 use plain::files::{beside, replace, resolved};
 use plain::terminal::{neutralise, say};
 use store::{Cursor, StoreErrorKind};
 use verdict::life::State;
+use watch::hands::{ExportError, ExportFormat, Exported, Reader};
 
 /// Print all URLs with their states, or all changes
 ///

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::Failure;
-use crate::watch::control::{Command, ControlError, HoldDeed, Reply};
-use crate::watch::hands::{Shape, shown_url};
 use plain::text;
+use watch::control::{Command, ControlError, HoldDeed, Reply};
+use watch::hands::{Shape, shown_url};
 
 /// List, release or confirm hosts that are held
 ///

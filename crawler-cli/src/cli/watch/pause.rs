@@ -2,9 +2,9 @@
 
 use super::verb::{ConfigFile, print};
 use crate::cli::usage::Failure;
-use crate::watch::control::{Command, ControlError};
-use crate::watch::hands::shown_url;
 use store::Scope;
+use watch::control::{Command, ControlError};
+use watch::hands::shown_url;
 
 /// Stop asking, everything or some hosts
 ///

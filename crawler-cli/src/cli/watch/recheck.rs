@@ -5,8 +5,8 @@ use serde_json::json;
 use super::target::{Chosen, Which, chosen_by_name};
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::Failure;
-use crate::watch::control::Command;
 use plain::text;
+use watch::control::Command;
 
 /// Have URLs asked as soon as possible
 ///

@@ -6,8 +6,8 @@ use super::verb::{ConfigFile, load};
 use crate::cli::find::read_for_job;
 use crate::cli::signals::{hang_up_flag, interrupt_flag};
 use crate::cli::usage::Failure;
-use crate::watch::daemon::{self, Signals};
 use plain::terminal;
+use watch::daemon::{self, Signals};
 
 /// Run the service that keeps checking
 ///

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::Failure;
-use crate::watch::control::{Command, ScheduleDeed};
-use crate::watch::hands::Shape;
+use watch::control::{Command, ScheduleDeed};
+use watch::hands::Shape;
 
 /// List, run, pause or resume schedules
 #[derive(clap::Args)]

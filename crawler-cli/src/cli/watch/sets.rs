@@ -6,10 +6,10 @@ use super::list::{Given, each};
 use super::target::{Chosen, Which, chosen};
 use super::verb::{ConfigFile, Json, print};
 use crate::cli::usage::Failure;
-use crate::watch::control::{Command, Hand, Reply};
-use crate::watch::hands::{safe, shortened_url};
 use plain::text;
 use plain::values;
+use watch::control::{Command, Hand, Reply};
+use watch::hands::{safe, shortened_url};
 
 /// Add URLs to a set, so that they are watched
 ///

@@ -3,9 +3,9 @@
 use super::list::each;
 use super::verb::{ConfigFile, state};
 use crate::cli::usage::{Failure, usage};
-use crate::watch::control::{Command, Target};
 use plain::terminal::{neutralise, say};
 use verdict::life::State;
+use watch::control::{Command, Target};
 
 /// What was typed about them.
 #[derive(clap::Args)]

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use crate::cli::find::read_for_job;
 use crate::cli::usage::{Failure, usage};
 use crate::stdout;
-use crate::watch::config::{JobConfig, Loaded};
-use crate::watch::control::{ControlError, Hand, Schedules, live_status};
-use crate::watch::hands::{ExportError, Live, Reader, Shape};
-use crate::watch::work::read_find;
 use find::Find;
 use store::Place;
 use verdict::life::State;
+use watch::config::{JobConfig, Loaded};
+use watch::control::{ControlError, Hand, Schedules, live_status};
+use watch::hands::{ExportError, Live, Reader, Shape};
+use watch::work::read_find;
 
 /// The file of the configuration, as the command line names it.
 #[derive(clap::Args)]

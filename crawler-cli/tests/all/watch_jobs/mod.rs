@@ -16,9 +16,6 @@ use std::time::{Duration, Instant};
 use crate::common::service::{Service as Running, folder, watch};
 use crate::common::{Answer, Script, gzip, page, response, stderr};
 use courser::Rate;
-use crawler_cli::watch::config::{CatchUp, JobConfig, Overlap, ScheduleConfig, SetConfig, Source};
-use crawler_cli::watch::sets::{SetRead, SetReader, read_set};
-use crawler_cli::watch::work::{Http, Planner, Tools, firing_job, queue_of};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use jobs::{Cancel, Ceiling, CeilingLimits, Ceilings};
@@ -28,6 +25,9 @@ use store::{
     ScheduleState, StoreHandle as _, Which, Writer, WriterSettings,
 };
 use url::Url;
+use watch::config::{CatchUp, JobConfig, Overlap, ScheduleConfig, SetConfig, Source};
+use watch::sets::{SetRead, SetReader, read_set};
+use watch::work::{Http, Planner, Tools, firing_job, queue_of};
 
 mod kinds;
 mod life;
