@@ -11,6 +11,7 @@ pub mod failure;
 pub mod feeder;
 pub mod file_names;
 pub mod fleet;
+pub mod glossary;
 pub mod hosts;
 pub mod identity;
 mod permits;

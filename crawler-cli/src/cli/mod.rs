@@ -26,7 +26,7 @@ use plain::{terminal, values};
 use usage::{Failure, UsageError, WantsMan, explained, named};
 
 /// Runs the program with its arguments.
-pub fn main(words: Vec<OsString>) -> ExitCode {
+pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
     let rest = words.get(1..).unwrap_or_default();
     let ended = match words.first().and_then(|word| word.to_str()) {
         Some("get") => get::main(rest),

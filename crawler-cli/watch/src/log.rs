@@ -64,7 +64,8 @@ impl<S> Filter<S> for AtLevel {
             Level::TRACE => LogLevel::Trace,
         };
         // What libraries say to those who debug them is not for operators.
-        let is_own = metadata.target().starts_with("crawler_cli");
+        let package = metadata.target().split("::").next();
+        let is_own = package.is_some_and(|package| OWN.contains(&package));
         let least = if is_own {
             LogLevel::Trace
         } else {
@@ -73,6 +74,9 @@ impl<S> Filter<S> for AtLevel {
         needed <= least && needed as u8 <= LEVEL.load(Ordering::Relaxed)
     }
 }
+
+/// The packages that tell operators something.
+const OWN: [&str; 2] = ["store", "watch"];
 
 /// Times in UTC with microseconds.
 struct Clock;
