@@ -1,10 +1,16 @@
-//! Directory listings: the bytes of an index page in, the entries of the directory out. No DOM is built. No
-//! I/O.
+//! What pages of web servers say: the bytes of an index page in, the entries of the directory out. Pure: no engine, no
+//! socket, no clock. No DOM is built.
 //!
-//! The name of an entry comes from its href, never from the text of the link: servers shorten that text and declare a
-//! wrong character set for it (`children`). The server that wrote the page (`shape`) decides what the text beside a
-//! link means (`rows`), how sizes are rounded (`size`), and how a complete page ends. `json` and `xml` read structured
-//! listings.
+//! [`parse`] reads a page into a [`Listing`]. The name of an entry comes from its href, never from the text of the link:
+//! servers shorten that text and declare a wrong character set for it (`children`). The server that wrote the page
+//! ([`Shape`]) decides what the text beside a link means (`rows`), how sizes are rounded (`size`), and how a complete page
+//! ends. `json` and `xml` read structured listings and the pages of buckets. A page that lists nothing is told as what it
+//! is: a [`WebPage`].
+//!
+//! Sizes and times are intervals ([`range`]), because listings round them. [`path`] has one spelling of each path, in which
+//! equivalent paths are equal. [`links()`] are all links of a page, for crawls of web pages.
+//!
+//! [`markup`] is what the readers of pages and documents share: HTML as a stream of tags and texts, and encodings.
 
 use std::borrow::Cow;
 use std::error::Error;

@@ -1,9 +1,11 @@
-//! What everybody may use. Knows nothing of the crate, and not the engine.
+//! What every package may use, and what knows none of them, nor the engine.
 //!
-//! [`random`] is a sequence of numbers for pauses, [`leb128`] the form of numbers that are kept for millions of URLs.
-//! [`text`] shows numbers, sizes and spans to people, [`values`] reads them from options and configurations, and
-//! [`terminal`] makes text from servers safe to show. [`origin`] tells hosts apart, [`host_pattern`] names several. [`files`] replaces a file whole, and [`file_lock`] keeps a database
-//! to one process.
+//! - [`random`] is a sequence of numbers for pauses and for the order of things, by a seed.
+//! - [`leb128`] is the form of numbers that are kept for millions of URLs.
+//! - [`text`] shows numbers, sizes and spans to people, and finds the word that a misspelled one is for; [`values`] reads
+//!   them from options and configurations; [`terminal`] makes text from servers safe to show.
+//! - [`origin`] tells hosts apart by their URLs, [`host_pattern`] names several, and a [`redirect`] is where one led.
+//! - [`files`] replaces a file whole, and [`file_lock`] keeps a database to one process.
 
 pub mod file_lock;
 pub mod files;

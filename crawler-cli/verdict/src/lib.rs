@@ -1,7 +1,9 @@
-//! What an answer or a failure says about a URL, and which request comes next. Pure: no clock, no network.
+//! What an answer or a failure says about a URL, what a URL's answers over weeks say, and when none of it is believed. Pure:
+//! no clock, no network.
 //!
 //! [`Attempt`] is one attempt at a URL: HEAD first, and every negative answer confirmed by GET. [`HeadFacts`] remembers how
-//! a host treats HEAD.
+//! a host treats HEAD. An [`Answer`] is what was said last, with its [`Verdict`] and [`Cause`]; a [`Reference`] is a place that
+//! names the URL. [`life`] leads a URL from verdict to verdict, and [`guard`] recognises failures that are not its fault.
 //!
 //! ```
 //! use verdict::{Ask, Attempt, Cause, Evidence, HeadFacts, ResponseFacts, Step, Verdict};
