@@ -24,7 +24,7 @@ const ENCODED_OTHERWISE: [&str; 3] = ["robots-063", "robots-065", "robots-066"];
 fn googles_published_cases() {
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../tests/data/robots-google.jsonl"
+        "/../../tests/data/robots-google.jsonl"
     );
     let text = std::fs::read_to_string(file).expect("the test data");
     let mut cases = 0;

@@ -51,7 +51,7 @@ impl Engine for Server {
 }
 
 impl Durable for Server {
-    const CHILD: &'static str = "store::postgres::tests::killed";
+    const CHILD: &'static str = "postgres::tests::killed";
 
     fn place(&self) -> String {
         self.url.clone()

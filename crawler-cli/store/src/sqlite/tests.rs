@@ -52,7 +52,7 @@ impl Engine for InFile {
 }
 
 impl Durable for InFile {
-    const CHILD: &'static str = "store::sqlite::tests::file::killed";
+    const CHILD: &'static str = "sqlite::tests::file::killed";
 
     fn place(&self) -> String {
         self.path.to_str().expect("text").to_owned()
