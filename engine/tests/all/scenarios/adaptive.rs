@@ -4,15 +4,15 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
-use courser::net::{Address, Net as _};
+use courser::net::Net as _;
+use courser::net::sim::{Peer, SimNet, SimServer};
 use courser::{
-    AdaptiveTimeout, Answer, BalanceConfig, Call, Client, Config, Error, ErrorKind, FailureClass,
-    HostClient, HostConfig, Phase, PipelineClient, PipelineConfig, Request, Response, Retry,
-    RetryOn, RetryRule, Sent, TimeLimit, Timeouts, Upstream,
+    AdaptiveTimeout, BalanceConfig, Call, Error, ErrorKind, FailureClass, HostClient, HostConfig,
+    Phase, PipelineClient, PipelineConfig, Request, Response, Retry, RetryOn, RetryRule, Sent,
+    TimeLimit, Timeouts, Upstream,
 };
 
-const MS: Duration = Duration::from_millis(1);
+use super::{MS, near, place, upstream};
 
 /// Answers after a pause, with a further pause between head and body.
 #[derive(Clone, Default)]
@@ -42,21 +42,8 @@ impl SimServer for Slow {
 fn served(n: u8, net: &SimNet) -> Slow {
     let server = Slow::default();
     server.before.set(100 * MS);
-    let link = Link {
-        latency: Duration::ZERO..=Duration::ZERO,
-        segment: usize::MAX..=usize::MAX,
-        ..Link::default()
-    };
-    net.listen(
-        Address::Tcp(([10, 0, 0, n], 80).into()),
-        link,
-        server.clone(),
-    );
+    net.listen(place(n), near(), server.clone());
     server
-}
-
-fn upstream() -> Upstream {
-    Upstream::tcp([([10, 0, 0, 1], 80).into()])
 }
 
 fn rules() -> AdaptiveTimeout {
@@ -246,36 +233,6 @@ fn the_limit_can_cause_a_retry() {
     let report = client.get("/", &mut Response::new()).unwrap();
     assert_eq!(report.attempts(), 2);
     assert_eq!(client.stats().adaptive_timeouts, 1);
-}
-
-#[test]
-fn each_host_has_its_own_limit() {
-    let net = SimNet::new(1);
-    let servers = [served(1, &net), served(2, &net)];
-    servers[1].before.set(500 * MS);
-    let resolver = net.resolver(|_, name| {
-        let n = name[..1].parse().unwrap();
-        let found = Answer::found([[10, 0, 0, n].into()], 3_600_000 * MS);
-        ScriptedAnswer::After(Duration::ZERO, found)
-    });
-    let config = Config {
-        host: config(),
-        ..Config::default()
-    };
-    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
-    let urls = ["http://1.sim/", "http://2.sim/"];
-    for _ in 0..30 {
-        for url in urls {
-            client.get(url, &mut Response::new()).unwrap();
-        }
-    }
-    for (at, usual) in [(0, 100 * MS), (1, 500 * MS)] {
-        servers[at].once.set(Some(3_600_000 * MS));
-        let began = net.now();
-        let error = client.get(urls[at], &mut Response::new()).unwrap_err();
-        assert_adaptive(&error);
-        assert!(is_twice(net.now() - began, usual));
-    }
 }
 
 #[test]

@@ -1,19 +1,17 @@
 //! Batches: a result for each call, limits, order, and what a dropped batch leaves.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, IoSlice};
+use std::io;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
-use courser::net::sim::{Link, Peer, SimNet, SimServer, SimStream};
-use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
+use courser::net::sim::{Peer, SimNet, SimServer};
 use courser::{
     BatchConfig, BatchOrder, Call, Completion, ErrorKind, HostClient, HostConfig, Misuse,
-    PeerFault, Request, Response, TimeLimit, Upstream,
+    PeerFault, Request, Response, TimeLimit,
 };
 
-const MS: Duration = Duration::from_millis(1);
+use super::{Failing, MS, near, place, upstream};
 
 /// Answers `/N` after N milliseconds with its target, `/cut` with fewer bytes than announced, `/never` not at all.
 /// Counts the requests that it has at a time.
@@ -63,18 +61,8 @@ impl SimServer for Echo {
 
 fn served() -> (SimNet, Echo) {
     let (net, server) = (SimNet::new(1), Echo::default());
-    let link = Link {
-        latency: Duration::ZERO..=Duration::ZERO,
-        segment: usize::MAX..=usize::MAX,
-        ..Link::default()
-    };
-    let here = Address::Tcp(([10, 0, 0, 1], 80).into());
-    net.listen(here, link, server.clone());
+    net.listen(place(1), near(), server.clone());
     (net, server)
-}
-
-fn upstream() -> Upstream {
-    Upstream::tcp([([10, 0, 0, 1], 80).into()])
 }
 
 fn host_client(net: &SimNet) -> HostClient<SimNet> {
@@ -138,29 +126,6 @@ fn failures_are_results_among_others() {
     assert!(matches!(kind(3), ErrorKind::Timeout(TimeLimit::Total)));
     assert!(matches!(kind(4), ErrorKind::Misuse(Misuse::Streamed)));
     assert_eq!(client.in_flight(), 0);
-}
-
-#[test]
-fn no_more_than_allowed_are_in_flight_and_calls_are_taken_as_there_is_room() {
-    for order in [BatchOrder::Completion, BatchOrder::Input] {
-        let (net, server) = served();
-        let mut client = host_client(&net);
-        let taken = Rc::new(Cell::new(0));
-        let calls = (0..200).map(|number| {
-            taken.set(taken.get() + 1);
-            call(&format!("/{}", (number * 37) % 50))
-        });
-        let mut batch = client.call_many(calls, config(7, order));
-        let mut given = 0;
-        while let Some((_, done)) = batch.next() {
-            done.outcome.unwrap();
-            assert!(batch.in_flight() <= 7);
-            assert!(order == BatchOrder::Input || taken.get() <= given + 14);
-            given += 1;
-        }
-        assert_eq!((given, taken.get()), (200, 200));
-        assert_eq!(server.most.get(), 7);
-    }
 }
 
 #[test]
@@ -240,70 +205,17 @@ fn other_calls_of_the_client_are_left_alone() {
     assert_eq!(client.in_flight(), 0);
 }
 
-/// A network that stops reporting events on command.
-struct Failing(SimNet, Rc<Cell<bool>>);
-
-impl Net for Failing {
-    type Stream = SimStream;
-
-    fn now(&self) -> Instant {
-        self.0.now()
-    }
-
-    fn connect(
-        &mut self,
-        token: Token,
-        to: &Address,
-        with: &SocketOptions,
-    ) -> io::Result<SimStream> {
-        self.0.connect(token, to, with)
-    }
-
-    fn connected(&mut self, stream: &SimStream) -> io::Result<bool> {
-        self.0.connected(stream)
-    }
-
-    fn read(&mut self, stream: &mut SimStream, buf: &mut [u8]) -> io::Result<usize> {
-        self.0.read(stream, buf)
-    }
-
-    fn read_append(&mut self, stream: &mut SimStream, buf: &mut Vec<u8>) -> io::Result<usize> {
-        self.0.read_append(stream, buf)
-    }
-
-    fn write(&mut self, stream: &mut SimStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.0.write(stream, parts)
-    }
-
-    fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        match self.1.get() {
-            true => Err(io::ErrorKind::OutOfMemory.into()),
-            false => self.0.poll(events, timeout),
-        }
-    }
-
-    fn waker(&mut self) -> io::Result<Waker> {
-        self.0.waker()
-    }
-
-    fn close(&mut self, stream: SimStream) {
-        self.0.close(stream);
-    }
-
-    fn local_address(&self, stream: &SimStream) -> Option<Address> {
-        self.0.local_address(stream)
-    }
-
-    fn random(&mut self) -> u64 {
-        self.0.random()
-    }
-}
-
 #[test]
 fn each_call_fails_when_the_system_fails() {
     let (net, _) = served();
     let fails = Rc::new(Cell::new(false));
-    let failing = Failing(net.clone(), Rc::clone(&fails));
+    let failing = Failing {
+        net: net.clone(),
+        fails: {
+            let fails = Rc::clone(&fails);
+            move || fails.get()
+        },
+    };
     let mut client = HostClient::with_net(upstream(), HostConfig::default(), failing).unwrap();
     let foreign = client.submit(call("/100"));
     let calls = (0..10).map(|n| call(if n == 0 { "/1" } else { "/50" }));

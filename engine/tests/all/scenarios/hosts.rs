@@ -2,50 +2,21 @@
 //! limit that hosts share. Times are exact.
 
 use std::cell::RefCell;
-use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use courser::net::Net as _;
 use courser::net::sim::{
-    Behaviour, Faults, HttpServer, Link, Peer, Probability, ScriptedAnswer, SimNet, SimResolver,
-    SimServer, Trace,
+    Behaviour, HttpServer, Link, Peer, Probability, ScriptedAnswer, SimNet, SimResolver, Trace,
 };
-use courser::net::{Address, Net as _};
 use courser::{
-    AddressPolicy, Answer, Call, Caps, Client, Config, DnsConfig, DnsError, ErrorKind, HostConfig,
-    Phase, Redirects, Request, Response, Sent, TimeLimit, Timeouts,
+    AddressPolicy, Answer, Call, Caps, Client, Config, ErrorKind, HostConfig, Phase, Redirects,
+    Request, Response, Sent, TimeLimit, Timeouts,
 };
 
-const MS: Duration = Duration::from_millis(1);
-
-/// Runs a script on each piece of data.
-struct Script<F>(F);
-
-impl<F: FnMut(&mut Peer<'_>, &[u8])> SimServer for Script<F> {
-    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
-        (self.0)(peer, data);
-    }
-}
-
-fn ip(n: u8) -> IpAddr {
-    [10, 0, 0, n].into()
-}
-
-fn place(n: u8) -> Address {
-    Address::Tcp((ip(n), 80).into())
-}
-
-fn silent() -> Link {
-    Link {
-        faults: Faults {
-            black_hole: Probability::ALWAYS,
-            ..Faults::default()
-        },
-        ..Link::default()
-    }
-}
+use super::{MS, Script, ip, numbered, place, silent};
 
 fn ok(peer: &mut Peer<'_>, _: &[u8]) {
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
@@ -61,18 +32,6 @@ fn caps(host: usize, total: usize) -> Config {
         },
         ..Config::default()
     }
-}
-
-/// `n.sim` has the address 10.0.0.n, at once; `1.2.sim` has two, and so on.
-fn numbered(net: &SimNet) -> SimResolver {
-    net.resolver(|_, name| {
-        let numbers = name
-            .trim_end_matches('.')
-            .trim_end_matches(".sim")
-            .split('.');
-        let all = numbers.map(|n| ip(n.parse().unwrap()));
-        ScriptedAnswer::After(Duration::ZERO, Answer::found(all, 3_600_000 * MS))
-    })
 }
 
 #[test]
@@ -103,17 +62,6 @@ fn a_host_whose_calls_never_end_does_not_starve_another() {
         }
         assert!(net.peak_streams() <= total);
     }
-}
-
-#[test]
-fn a_name_with_its_last_dot_is_found() {
-    let net = SimNet::new(1);
-    net.listen(place(1), Link::default(), Script(ok));
-    let resolver = numbered(&net);
-    let mut client = Client::with_net(Config::default(), net.clone(), resolver).unwrap();
-    let began = net.now();
-    client.get("http://1.sim./", &mut Response::new()).unwrap();
-    assert_eq!(net.now() - began, 4 * MS);
 }
 
 /// The trap: a connection to a private address is open already, for calls that may use it.
@@ -206,19 +154,6 @@ fn a_black_hole_costs_the_attempt_delay_and_a_refusal_a_round_trip() {
 }
 
 #[test]
-fn with_one_connection_a_race_takes_turns() {
-    let net = SimNet::new(1);
-    net.listen(place(1), silent(), Script(ok));
-    net.listen(place(2), Link::default(), Script(ok));
-    let resolver = numbered(&net);
-    let mut client = Client::with_net(caps(1, 1), net.clone(), resolver).unwrap();
-    let began = net.now();
-    client.get("http://1.2.sim/", &mut Response::new()).unwrap();
-    assert_eq!(net.now() - began, 254 * MS);
-    assert_eq!(net.peak_streams(), 1);
-}
-
-#[test]
 fn without_a_delay_addresses_race_or_take_short_turns() {
     for (cap, peak, takes) in [(2, 2, 4), (1, 1, 10)] {
         let net = SimNet::new(1);
@@ -282,33 +217,6 @@ fn connections_above_a_lowered_total_end() {
 }
 
 #[test]
-fn with_only_black_holes_the_connect_limit_ends_the_call() {
-    let net = SimNet::new(1);
-    for n in 1..=3 {
-        net.listen(place(n), silent(), Script(ok));
-    }
-    let (resolver, _) = asked_of(&net, |_, _| found(40, &[1, 2, 3], 60_000));
-    let config = with_timeouts(100, 700);
-    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
-    let began = net.now();
-    let error = client
-        .get("http://all.sim/", &mut Response::new())
-        .unwrap_err();
-    assert_eq!(net.now() - began, 740 * MS);
-    assert!(matches!(
-        error.kind(),
-        ErrorKind::Timeout(TimeLimit::Connect)
-    ));
-    assert_eq!(
-        (error.phase(), error.sent()),
-        (Phase::Connect, Sent::Nothing)
-    );
-    // All three were tried at the same time, and all are closed.
-    assert_eq!((net.peak_streams(), net.open_streams()), (3, 0));
-    assert_eq!((client.counters().open, client.in_flight()), (0, 0));
-}
-
-#[test]
 fn a_lookup_has_the_limit_of_its_call() {
     let net = SimNet::new(1);
     net.listen(place(1), Link::default(), Script(ok));
@@ -365,82 +273,6 @@ fn a_late_dns_answer_serves_the_next_call() {
 }
 
 #[test]
-fn a_late_dns_answer_is_kept_without_a_waiting_call() {
-    let net = SimNet::new(1);
-    net.listen(place(1), Link::default(), Script(ok));
-    let (resolver, asked) = asked_of(&net, |_, _| found(150, &[1], 60_000));
-    let config = with_timeouts(100, 1000);
-    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
-    client
-        .get("http://late.sim/", &mut Response::new())
-        .unwrap_err();
-    net.advance(100 * MS);
-    let began = net.now();
-    client
-        .get("http://late.sim/", &mut Response::new())
-        .unwrap();
-    assert_eq!(net.now() - began, 4 * MS);
-    assert_eq!((asked.borrow().len(), connects(&net, 1)), (1, 1));
-}
-
-#[test]
-fn stale_addresses_serve_while_they_are_refreshed() {
-    let net = SimNet::new(1);
-    net.listen(place(1), Link::default(), Script(ok));
-    net.listen(place(2), Link::default(), Script(ok));
-    let (resolver, asked) = asked_of(&net, |_, before| found(50, &[[1, 2][before]], 1_000));
-    let mut config = with_timeouts(100, 1000);
-    config.host.dns = DnsConfig {
-        stale_while_refresh: 30_000 * MS,
-        ..DnsConfig::default()
-    };
-    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
-    let mut get = |pause: u32, takes: u32, from: u8| {
-        client.maintain(pause * MS).unwrap();
-        client.close_idle();
-        let began = net.now();
-        let mut request = Request::get("http://old.sim/");
-        let report = client.call(&mut request, &mut Response::new()).unwrap();
-        assert_eq!(net.now() - began, takes * MS);
-        assert_eq!(report.remote(), Some(&place(from)));
-    };
-    get(0, 54, 1);
-    // Expired: served at once, and refreshed.
-    get(2_000, 4, 1);
-    get(100, 4, 2);
-    assert_eq!(asked.borrow().len(), 2);
-}
-
-#[test]
-fn a_name_that_fails_fails_its_calls_at_once_and_for_a_while() {
-    let net = SimNet::new(1);
-    let (resolver, asked) = asked_of(&net, |_, before| match before {
-        0 => ScriptedAnswer::After(30 * MS, Answer::failed(DnsError::NotFound)),
-        _ => ScriptedAnswer::Lost(20 * MS),
-    });
-    let config = with_timeouts(100, 1000);
-    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
-    for (pause, takes, reason) in [
-        (0, 30, DnsError::NotFound),
-        (0, 0, DnsError::NotFound),
-        (5_000, 20, DnsError::Unanswered),
-    ] {
-        net.advance(pause * MS);
-        let began = net.now();
-        let error = client
-            .get("http://gone.sim/", &mut Response::new())
-            .unwrap_err();
-        assert_eq!(net.now() - began, takes * MS);
-        assert!(
-            matches!(error.kind(), ErrorKind::Dns(why) if *why == reason),
-            "{error:?}"
-        );
-    }
-    assert_eq!(asked.borrow().len(), 2);
-    assert_eq!(client.counters().open, 0);
-}
-
-#[test]
 fn an_idle_connection_of_another_host_makes_room() {
     let net = SimNet::new(1);
     for n in 1..=3 {
@@ -494,42 +326,6 @@ fn a_host_without_connection_gets_the_one_that_a_busy_host_returns() {
 }
 
 #[test]
-fn redirects_from_host_to_host_share_one_deadline() {
-    let net = SimNet::new(1);
-    for n in 1..=9 {
-        let script = move |peer: &mut Peer<'_>, _: &[u8]| {
-            peer.wait(20 * MS);
-            let to = format!("Location: http://{}.sim/\r\n", n % 9 + 1);
-            peer.send(format!(
-                "HTTP/1.1 302 Found\r\n{to}Content-Length: 0\r\n\r\n"
-            ));
-        };
-        net.listen(place(n), Link::default(), Script(script));
-    }
-    let (resolver, _) = asked_of(&net, |name, _| {
-        found(10, &[name[..1].parse().unwrap()], 60_000)
-    });
-    let mut config = caps(1, 1);
-    config.redirects = Redirects::limit(100);
-    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
-    let began = net.now();
-    // 34 ms for each: the name, the connection, the answer.
-    let call = Call::new(Request::get("http://1.sim/"), Response::new());
-    client.submit(call.timeout(120 * MS));
-    let done = client.wait(None).unwrap().unwrap();
-    assert_eq!(net.now() - began, 120 * MS);
-    let error = done.outcome.unwrap_err();
-    assert!(
-        matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
-        "{error:?}"
-    );
-    assert_eq!(error.phase(), Phase::FirstByte);
-    assert_eq!(error.remote(), Some(&place(4)));
-    assert_eq!(done.report.redirects().len(), 3);
-    assert_eq!((net.peak_streams(), net.open_streams()), (1, 0));
-}
-
-#[test]
 fn unused_hosts_are_forgotten() {
     let net = SimNet::new(1);
     net.listen(place(1), Link::default(), Script(ok));
@@ -553,49 +349,6 @@ fn unused_hosts_are_forgotten() {
         (client.hosts(), client.counters().open, net.open_streams()),
         (0, 0, 0)
     );
-}
-
-#[test]
-fn a_call_cancelled_while_its_name_or_its_addresses_are_tried_leaves_nothing() {
-    for at in [20, 40, 300] {
-        let net = SimNet::new(1);
-        for n in 1..=2 {
-            net.listen(place(n), silent(), Script(ok));
-        }
-        let (resolver, _) = asked_of(&net, |_, _| found(30, &[1, 2], 60_000));
-        let mut client = Client::with_net(Config::default(), net.clone(), resolver).unwrap();
-        let call = || Call::new(Request::get("http://a.sim/"), Response::new());
-        let ids = [client.submit(call()), client.submit(call())];
-        assert!(client.wait(Some(at * MS)).unwrap().is_none());
-        // One opening each: for names one after the other, in a race with as many addresses as there was time for.
-        let tried = match at {
-            20 => 0,
-            40 => 2,
-            _ => 4,
-        };
-        assert_eq!(net.open_streams(), tried);
-        assert!(client.cancel(ids[0]));
-        assert_eq!(
-            (client.counters().waiting, net.open_streams()),
-            (1, tried / 2)
-        );
-        assert!(client.cancel(ids[1]));
-        assert_eq!((client.counters().open, net.open_streams()), (0, 0));
-        for _ in ids {
-            let done = client.wait(None).unwrap().unwrap();
-            assert!(matches!(
-                done.outcome.unwrap_err().kind(),
-                ErrorKind::Cancelled
-            ));
-        }
-        assert_eq!(client.in_flight(), 0);
-        client.maintain(20_000 * MS).unwrap();
-        client.maintain(Duration::ZERO).unwrap();
-        assert_eq!(
-            (client.hosts(), net.open_streams(), net.open_questions()),
-            (0, 0, 0)
-        );
-    }
 }
 
 #[test]

@@ -9,3 +9,128 @@ mod rates;
 mod regression;
 mod resilience;
 mod streams;
+
+use std::io::{self, IoSlice};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use courser::net::sim::{
+    Faults, Link, Peer, Probability, ScriptedAnswer, SimNet, SimResolver, SimServer, SimStream,
+};
+use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
+use courser::{Answer, Upstream};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Runs a script on each piece of data.
+struct Script<F>(F);
+
+impl<F: FnMut(&mut Peer<'_>, &[u8])> SimServer for Script<F> {
+    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
+        (self.0)(peer, data);
+    }
+}
+
+fn ip(n: u8) -> IpAddr {
+    [10, 0, 0, n].into()
+}
+
+fn place(n: u8) -> Address {
+    Address::Tcp((ip(n), 80).into())
+}
+
+/// The first of these places.
+fn upstream() -> Upstream {
+    Upstream::tcp([(ip(1), 80).into()])
+}
+
+/// `n.sim` has the address 10.0.0.n, at once; `1.2.sim` has two, and so on.
+fn numbered(net: &SimNet) -> SimResolver {
+    net.resolver(|_, name| {
+        let numbers = name.trim_end_matches(".sim").split('.');
+        let all = numbers.map(|n| ip(n.parse().unwrap()));
+        ScriptedAnswer::After(Duration::ZERO, Answer::found(all, 3_600_000 * MS))
+    })
+}
+
+/// No latency, one segment.
+fn near() -> Link {
+    Link {
+        latency: Duration::ZERO..=Duration::ZERO,
+        segment: usize::MAX..=usize::MAX,
+        ..Link::default()
+    }
+}
+
+/// Nothing answers.
+fn silent() -> Link {
+    Link {
+        faults: Faults {
+            black_hole: Probability::ALWAYS,
+            ..Faults::default()
+        },
+        ..Link::default()
+    }
+}
+
+/// A network whose polls fail when that function says so.
+struct Failing<F> {
+    net: SimNet,
+    fails: F,
+}
+
+impl<F: FnMut() -> bool> Net for Failing<F> {
+    type Stream = SimStream;
+
+    fn now(&self) -> Instant {
+        self.net.now()
+    }
+
+    fn connect(
+        &mut self,
+        token: Token,
+        to: &Address,
+        options: &SocketOptions,
+    ) -> io::Result<SimStream> {
+        self.net.connect(token, to, options)
+    }
+
+    fn connected(&mut self, stream: &SimStream) -> io::Result<bool> {
+        self.net.connected(stream)
+    }
+
+    fn read(&mut self, stream: &mut SimStream, buf: &mut [u8]) -> io::Result<usize> {
+        self.net.read(stream, buf)
+    }
+
+    fn read_append(&mut self, stream: &mut SimStream, buf: &mut Vec<u8>) -> io::Result<usize> {
+        self.net.read_append(stream, buf)
+    }
+
+    fn write(&mut self, stream: &mut SimStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.net.write(stream, parts)
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
+        match (self.fails)() {
+            true => Err(io::ErrorKind::OutOfMemory.into()),
+            false => self.net.poll(events, timeout),
+        }
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        self.net.waker()
+    }
+
+    fn close(&mut self, stream: SimStream) {
+        self.net.close(stream);
+    }
+
+    fn local_address(&self, stream: &SimStream) -> Option<Address> {
+        self.net.local_address(stream)
+    }
+
+    fn random(&mut self) -> u64 {
+        self.net.random()
+    }
+}

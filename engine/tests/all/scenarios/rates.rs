@@ -7,18 +7,15 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use courser::net::sim::{
-    Faults, Link, Peer, Probability, Random, ScriptedAnswer, SimNet, SimResolver, SimServer, Trace,
-};
+use courser::net::sim::{Faults, Link, Peer, Probability, Random, SimNet, SimServer, Trace};
 use courser::net::{Address, Net as _};
 use courser::{
-    Answer, Backoff, BalanceConfig, Call, CallId, Client, Completion, Config, Counters, ErrorKind,
-    FailureClass, HostClient, HostConfig, LimitExceeded, Observer, ObserverEvent, Phase,
-    PipelineClient, PipelineConfig, Rate, Redirects, Request, Response, Retry, RetryOn, RetryRule,
-    RetryVia, Sent, Statuses, TimeLimit, Upstream, WaitPolicy,
+    Call, Client, Config, ErrorKind, HostClient, HostConfig, LimitExceeded, Observer,
+    ObserverEvent, Phase, PipelineClient, PipelineConfig, Rate, Request, Response, Retry,
+    TimeLimit, WaitPolicy,
 };
 
-const MS: Duration = Duration::from_millis(1);
+use super::{MS, near, numbered, place, silent, upstream};
 
 /// What the servers of a network received: when, and for which host.
 #[derive(Clone)]
@@ -41,10 +38,6 @@ impl Log {
         came.iter().map(|(at, _)| at.as_millis()).collect()
     }
 
-    fn hosts(&self) -> Vec<u8> {
-        self.came.borrow().iter().map(|(_, host)| *host).collect()
-    }
-
     /// No window has more than the rate allows, in the requests to this host or to all.
     fn keeps(&self, rate: Rate, host: Option<u8>) {
         let came = self.came.borrow();
@@ -63,12 +56,11 @@ impl Log {
     }
 }
 
-/// Answers each request, after a time, with the answer that its path names, or with 200.
+/// Answers each request.
 #[derive(Clone)]
 struct Server {
     log: Log,
     host: u8,
-    takes: Duration,
     /// The beginning of a request that comes in pieces.
     rest: Rc<RefCell<std::collections::HashMap<u64, Vec<u8>>>>,
 }
@@ -78,7 +70,6 @@ impl Server {
         Self {
             log: log.clone(),
             host,
-            takes: Duration::ZERO,
             rest: Rc::default(),
         }
     }
@@ -95,37 +86,11 @@ impl SimServer for Server {
                 self.log.came.borrow_mut().push((at, self.host));
             }
             rest.push(*byte);
-            if !rest.ends_with(b"\r\n\r\n") {
-                continue;
+            if rest.ends_with(b"\r\n\r\n") {
+                rest.clear();
+                peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
             }
-            let head = String::from_utf8(std::mem::take(rest)).unwrap();
-            let path = head.split(' ').nth(1).unwrap();
-            peer.wait(self.takes);
-            peer.send(match path.split_once("to=") {
-                Some((_, to)) => {
-                    format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n")
-                }
-                None => match path.strip_prefix("/status/") {
-                    Some(status) => {
-                        format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n")
-                    }
-                    None => "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi".into(),
-                },
-            });
         }
-    }
-}
-
-fn place(n: u8) -> Address {
-    Address::Tcp(([10, 0, 0, n], 80).into())
-}
-
-/// No latency, one segment.
-fn near() -> Link {
-    Link {
-        latency: Duration::ZERO..=Duration::ZERO,
-        segment: usize::MAX..=usize::MAX,
-        ..Link::default()
     }
 }
 
@@ -146,8 +111,7 @@ fn cap(n: usize) -> NonZeroUsize {
 fn host_client(net: &SimNet, config: HostConfig) -> (HostClient<SimNet>, Log) {
     let log = Log::new(net);
     net.listen(place(1), near(), Server::new(&log, 1));
-    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
-    let client = HostClient::with_net(upstream, config, net.clone()).unwrap();
+    let client = HostClient::with_net(upstream(), config, net.clone()).unwrap();
     (client, log)
 }
 
@@ -159,15 +123,6 @@ fn client_of(net: &SimNet, hosts: u8, config: Config) -> (Client<SimNet>, Log) {
     }
     let client = Client::with_net(config, net.clone(), numbered(net)).unwrap();
     (client, log)
-}
-
-/// `n.sim` has the address 10.0.0.n, at once.
-fn numbered(net: &SimNet) -> SimResolver {
-    net.resolver(|_, name| {
-        let number = name.trim_end_matches(".sim").parse().unwrap_or(1);
-        let found = Answer::found([[10, 0, 0, number].into()], 3_600_000 * MS);
-        ScriptedAnswer::After(Duration::ZERO, found)
-    })
 }
 
 fn get(path: &str) -> Call {
@@ -252,55 +207,6 @@ fn a_call_that_waits_for_a_rate_holds_no_connection_and_is_counted() {
 }
 
 #[test]
-fn deadlines_cancelling_and_limits_hold_while_a_call_waits() {
-    let net = SimNet::new(1);
-    let (mut client, log) = host_client(
-        &net,
-        HostConfig {
-            min_delay: Some(1000 * MS),
-            max_waiting: 4,
-            ..HostConfig::default()
-        },
-    );
-    let began = net.now();
-    client.submit(get("/").tag(1));
-    client.submit(get("/").tag(2).timeout(900 * MS));
-    let third = client.submit(get("/").tag(3));
-    client.submit(get("/").tag(4));
-    client.submit(get("/").tag(5).timeout(1000 * MS));
-    client.submit(get("/").tag(6));
-    let next = |client: &mut HostClient<SimNet>| client.wait(None).unwrap().unwrap();
-    // One call begins, four wait, and there is no room for the sixth.
-    let done = next(&mut client);
-    assert_eq!(done.tag, 6);
-    let error = done.outcome.unwrap_err();
-    assert!(matches!(
-        error.kind(),
-        ErrorKind::Limit(LimitExceeded::Waiting(4))
-    ));
-    assert_eq!(next(&mut client).tag, 1);
-    let done = next(&mut client);
-    let error = done.outcome.unwrap_err();
-    assert_eq!(
-        (done.tag, error.phase(), error.sent()),
-        (2, Phase::Queue, Sent::Nothing)
-    );
-    assert!(matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)));
-    assert_eq!(net.now() - began, 900 * MS);
-    assert!(client.cancel(third));
-    assert_eq!(next(&mut client).tag, 3);
-    // No call loses its place because of the calls that left.
-    let mut rest = [next(&mut client), next(&mut client)];
-    rest.sort_by_key(|done| done.tag);
-    assert_eq!(
-        rest.each_ref().map(|done| (done.tag, done.outcome.is_ok())),
-        [(4, true), (5, false)]
-    );
-    client.get("/", &mut Response::new()).unwrap();
-    assert_eq!(log.times(), [0, 1000, 2000]);
-}
-
-#[test]
 fn calls_that_do_not_wait_fail_at_once() {
     let net = SimNet::new(1);
     let (mut client, log) = host_client(
@@ -329,61 +235,6 @@ fn calls_that_do_not_wait_fail_at_once() {
 }
 
 #[test]
-fn retries_and_redirects_are_requests_too() {
-    let net = SimNet::new(1);
-    let config = Config {
-        host: HostConfig {
-            min_delay: Some(1000 * MS),
-            retry: Retry {
-                rules: vec![RetryRule {
-                    backoff: Backoff::NONE,
-                    ..RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)))
-                }],
-                ..Retry::default()
-            },
-            ..HostConfig::default()
-        },
-        redirects: Redirects::limit(3),
-        ..Config::default()
-    };
-    let (mut client, log) = client_of(&net, 2, config);
-    let mut response = Response::new();
-    let report = client
-        .get("http://1.sim/status/503", &mut response)
-        .unwrap();
-    assert_eq!((report.attempts(), response.status()), (3, 503));
-    assert_eq!(log.times(), [0, 1000, 2000]);
-    // From one host to the other and back: each has its own rate.
-    let to = "http://1.sim/?to=http://2.sim/?to=http://1.sim/";
-    client.get(to, &mut response).unwrap();
-    assert_eq!(response.status(), 200);
-    assert_eq!(log.times()[3..], [3000, 3000, 4000]);
-    assert_eq!(log.hosts()[3..], [1, 2, 1]);
-}
-
-#[test]
-fn a_rate_over_all_hosts_is_shared_fairly() {
-    let net = SimNet::new(1);
-    let config = Config {
-        rate: Some(rate(10, 1000 * MS, 1)),
-        ..Config::default()
-    };
-    let (mut client, log) = client_of(&net, 3, config);
-    for (host, calls) in [(1, 8), (2, 4), (3, 2)] {
-        for _ in 0..calls {
-            client.submit(get(&format!("http://{host}.sim/")));
-        }
-    }
-    finish!(client);
-    let times: Vec<u128> = (0..14).map(|n| n * 100).collect();
-    assert_eq!(log.times(), times);
-    let hosts = log.hosts();
-    let until = |host: u8| hosts.iter().rposition(|h| *h == host).unwrap();
-    assert!(until(3) <= 7 && until(2) <= 11, "{hosts:?}");
-    assert!(net.peak_streams() <= 4, "{}", net.peak_streams());
-}
-
-#[test]
 fn a_host_that_comes_late_gets_its_turn_and_one_that_is_not_there_takes_none() {
     let net = SimNet::new(1);
     let config = Config {
@@ -395,14 +246,7 @@ fn a_host_that_comes_late_gets_its_turn_and_one_that_is_not_there_takes_none() {
         ..Config::default()
     };
     let (mut client, log) = client_of(&net, 30, config);
-    let silent = Link {
-        faults: Faults {
-            black_hole: Probability::ALWAYS,
-            ..Faults::default()
-        },
-        ..Link::default()
-    };
-    net.listen(place(31), silent, Server::new(&log, 31));
+    net.listen(place(31), silent(), Server::new(&log, 31));
     client.submit(get("http://31.sim/").tag(31));
     for host in 1..=20 {
         for _ in 0..10 {
@@ -563,48 +407,42 @@ fn bytes_keep(went: &[(u128, u128)], rate: Rate) {
 
 fn bulk_client(net: &SimNet, config: HostConfig) -> HostClient<SimNet> {
     net.listen(place(1), near(), Bulk::default());
-    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
-    HostClient::with_net(upstream, config, net.clone()).unwrap()
+    HostClient::with_net(upstream(), config, net.clone()).unwrap()
 }
 
 #[test]
-fn a_body_is_received_at_its_rate() {
-    let net = SimNet::new(1);
-    let slow = rate(10_000, 1000 * MS, 1);
-    let mut config = HostConfig {
-        bytes_in: Some(slow),
-        ..HostConfig::default()
-    };
-    // The peer is not late while the client does not read.
-    config.timeouts.between_bytes = Some(MS);
-    config.timeouts.first_byte = Some(MS);
-    let mut client = bulk_client(&net, config);
-    let (began, mut response) = (net.now(), Response::new());
-    client.get("/200000", &mut response).unwrap();
-    assert_eq!(response.body().len(), 200_000);
-    let took = (net.now() - began).as_millis();
-    // All but the first buffer at the rate, to within a piece of 20 ms.
-    assert!(took.abs_diff((200_000 - 16_384) / 10) < 30, "{took} ms");
-    bytes_keep(&went(&net, false, |_| true), slow);
-    assert!(net.calls() < 2500, "no busy loop: {}", net.calls());
-}
-
-#[test]
-fn a_request_is_sent_at_its_rate() {
-    let net = SimNet::new(1);
-    let slow = rate(100_000, 1000 * MS, 20_000);
-    let mut config = HostConfig {
-        bytes_out: Some(slow),
-        ..HostConfig::default()
-    };
-    config.timeouts.write = Some(MS);
-    let mut client = bulk_client(&net, config);
-    let began = net.now();
-    let mut request = Request::post("/300000", vec![b'x'; 300_000]);
-    client.call(&mut request, &mut Response::new()).unwrap();
-    let took = (net.now() - began).as_millis();
-    assert!(took.abs_diff((300_000 - 20_000) / 100) < 30, "{took} ms");
-    bytes_keep(&went(&net, true, |_| true), slow);
+fn bodies_go_at_their_rate_in_each_direction() {
+    for (out, length, slow) in [
+        (false, 200_000, rate(10_000, 1000 * MS, 1)),
+        (true, 300_000, rate(100_000, 1000 * MS, 20_000)),
+    ] {
+        let net = SimNet::new(1);
+        let mut config = HostConfig {
+            bytes_in: Some(slow).filter(|_| !out),
+            bytes_out: Some(slow).filter(|_| out),
+            ..HostConfig::default()
+        };
+        // The peer is not late while the client does not read or write.
+        config.timeouts.between_bytes = Some(MS);
+        config.timeouts.first_byte = Some(MS);
+        config.timeouts.write = Some(MS);
+        let mut client = bulk_client(&net, config);
+        let (began, mut response) = (net.now(), Response::new());
+        let target = format!("/{length}");
+        let mut request = match out {
+            true => Request::post(target, vec![b'x'; length]),
+            false => Request::get(target),
+        };
+        client.call(&mut request, &mut response).unwrap();
+        assert_eq!(response.body().len(), if out { 0 } else { length });
+        // All but the first buffer at the rate, to within a piece of 20 ms.
+        let first = slow.burst.get().max(16_384);
+        let due = (length as u64 - first) * 1000 / slow.count.get();
+        let took = (net.now() - began).as_millis();
+        assert!(took.abs_diff(due.into()) < 30, "{took} ms");
+        bytes_keep(&went(&net, out, |_| true), slow);
+        assert!(net.calls() < 2500, "no busy loop: {}", net.calls());
+    }
 }
 
 #[test]
@@ -686,8 +524,7 @@ fn a_streamed_body_and_a_pipeline_keep_to_the_rate() {
     config.host.bytes_out = Some(slow);
     config.max_pending = cap(1000);
     net.listen(place(1), near(), Server::new(&log, 1));
-    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
-    let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
+    let mut client = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
     for _ in 0..3000 {
         client.submit(get("/"));
     }
@@ -787,219 +624,5 @@ fn run_bytes(seed: u64) {
             let went = went(&net, out, |conn| host.contains(&conn));
             bytes_keep(&went, own.unwrap_or(Rate::every(MS)));
         }
-    }
-}
-
-// ---- anything
-
-/// What the clients have in common.
-trait Drive {
-    fn submit(&mut self, call: Call) -> CallId;
-    fn wait(&mut self, timeout: Duration) -> Option<Completion>;
-    fn cancel(&mut self, id: CallId) -> bool;
-    fn counters(&self) -> Counters;
-    fn in_flight(&self) -> usize;
-}
-
-macro_rules! drive {
-    ($($client:ty),*) => {$(
-        impl Drive for $client {
-            fn submit(&mut self, call: Call) -> CallId {
-                self.submit(call)
-            }
-
-            fn wait(&mut self, timeout: Duration) -> Option<Completion> {
-                self.wait(Some(timeout)).unwrap()
-            }
-
-            fn cancel(&mut self, id: CallId) -> bool {
-                self.cancel(id)
-            }
-
-            fn counters(&self) -> Counters {
-                self.counters()
-            }
-
-            fn in_flight(&self) -> usize {
-                self.in_flight()
-            }
-        }
-    )*};
-}
-
-drive!(HostClient<SimNet>, Client<SimNet>, PipelineClient<SimNet>);
-
-/// Random rates, calls and faults, except faults that delay a request after its start: the servers never receive more
-/// than any rate allows, each call ends once, and nothing is left.
-#[test]
-fn no_rate_is_ever_exceeded() {
-    for seed in 0..500 {
-        let result = std::panic::catch_unwind(|| run_any(seed));
-        assert!(result.is_ok(), "seed {seed}");
-    }
-}
-
-fn draw_rate(random: &mut Random) -> Option<Rate> {
-    let burst = random.within(1..=6) as u64;
-    let count = random.within(1..=50) as u64;
-    let per = *random.pick(&[100 * MS, 333 * MS, 1000 * MS]);
-    random
-        .roll(Probability::per_mille(600))
-        .then(|| rate(count, per, burst))
-}
-
-fn run_any(seed: u64) {
-    let mut random = Random::new(seed);
-    let net = SimNet::new(seed);
-    net.set_tracing(false);
-    let log = Log::new(&net);
-    let kind = random.within(0..=3);
-    let foul = random.roll(Probability::per_mille(600));
-    let odds = |random: &mut Random, most| match foul {
-        true => Probability::per_mille(random.within(0..=most) as u16),
-        false => Probability::NEVER,
-    };
-    let hosts = [1, 4, 1, 3][kind];
-    // The same for all, so that what is sent at a rate arrives at that rate.
-    let latency = random.within(0..=20) as u32 * MS;
-    for host in 1..=hosts {
-        let link = Link {
-            latency: latency..=latency,
-            faults: Faults {
-                refused: odds(&mut random, 200),
-                black_hole: odds(&mut random, 50),
-                reset: odds(&mut random, 60),
-                stall: odds(&mut random, 20),
-                short_read: odds(&mut random, 300),
-                spurious: odds(&mut random, 300),
-                ..Faults::default()
-            },
-            ..near()
-        };
-        let server = Server {
-            takes: random.within(0..=300) as u32 * MS,
-            ..Server::new(&log, host)
-        };
-        net.listen(place(host), link, server);
-    }
-    let delay = random.within(1..=400) as u32 * MS;
-    let mut config = HostConfig {
-        rate: draw_rate(&mut random),
-        min_delay: random.roll(Probability::per_mille(300)).then_some(delay),
-        max_connections: cap(random.within(1..=6)),
-        idle_timeout: *random.pick(&[Duration::ZERO, 100 * MS, 4000 * MS]),
-        min_idle: *random.pick(&[0, 0, 1, 3]),
-        ..HostConfig::default()
-    };
-    config.timeouts.connect = Some(1000 * MS);
-    config.timeouts.first_byte = Some(2000 * MS);
-    let rule = |on| RetryRule {
-        via: match seed % 2 {
-            0 => RetryVia::Fresh,
-            _ => RetryVia::Any,
-        },
-        ..RetryRule::new(on)
-    };
-    if random.roll(Probability::per_mille(500)) {
-        config.retry.rules = vec![
-            rule(RetryOn::Status(Statuses::none().and(503..=503))),
-            rule(RetryOn::Failure(FailureClass::Reset)),
-            rule(RetryOn::Failure(FailureClass::Refused)),
-        ];
-    }
-    let order = Arc::new(Mutex::new(Vec::new()));
-    config.observer = Some(Observer::new({
-        let order = Arc::clone(&order);
-        move |event| {
-            if let ObserverEvent::Sending { tag, .. } = event {
-                order.lock().unwrap().push(*tag);
-            }
-        }
-    }));
-    let total = if kind == 1 {
-        draw_rate(&mut random)
-    } else {
-        None
-    };
-    let rates = [config.rate, config.min_delay.map(Rate::every)];
-    let all = (1..=hosts).map(|host| ([10, 0, 0, host], 80).into());
-    let upstream = Upstream::tcp(all);
-    config.balance = (kind == 3).then(BalanceConfig::default);
-    let mut client: Box<dyn Drive> = match kind {
-        0 | 3 => Box::new(HostClient::with_net(upstream, config, net.clone()).unwrap()),
-        1 => {
-            config.min_idle = 0;
-            let config = Config {
-                host: config,
-                max_connections: cap(random.within(1..=12)),
-                rate: total,
-                redirects: Redirects::limit(2),
-                ..Config::default()
-            };
-            Box::new(Client::with_net(config, net.clone(), numbered(&net)).unwrap())
-        }
-        _ => {
-            let config = PipelineConfig {
-                host: config,
-                max_pending: cap(random.within(1..=8)),
-                ..PipelineConfig::default()
-            };
-            Box::new(PipelineClient::with_net(upstream, config, net.clone()).unwrap())
-        }
-    };
-    let calls = random.within(1..=60) as u64;
-    let patient = !foul && random.roll(Probability::per_mille(500));
-    let (mut ends, mut ids) = (vec![0; calls as usize], Vec::new());
-    for tag in 0..calls {
-        let site = random.within(1..=usize::from(hosts)) as u8;
-        let other = random.within(1..=usize::from(hosts));
-        let path = match random.within(0..=9) {
-            8 if !patient => "/status/503".into(),
-            9 if kind == 1 => format!("/?to=http://{other}.sim/"),
-            _ => "/".into(),
-        };
-        let path = match kind {
-            1 => format!("http://{site}.sim{path}"),
-            _ => path,
-        };
-        let call = get(&path).tag(tag);
-        let limit = random.within(1..=5000) as u32 * MS;
-        ids.push(client.submit(match patient {
-            true => call.timeout(3_600_000 * MS),
-            false => call.timeout(limit),
-        }));
-        if random.roll(Probability::per_mille(300)) {
-            let pause = random.within(0..=700) as u32 * MS;
-            if let Some(done) = client.wait(pause) {
-                ends[done.tag as usize] += 1;
-            }
-        }
-        if !patient && random.roll(Probability::per_mille(100)) {
-            let id = *random.pick(&ids);
-            client.cancel(id);
-        }
-    }
-    while let Some(done) = client.wait(7_200_000 * MS) {
-        assert!(!patient || done.outcome.is_ok(), "{:?}", done.outcome);
-        ends[done.tag as usize] += 1;
-    }
-    assert!(ends.iter().all(|ends| *ends == 1), "{ends:?}");
-    assert_eq!((client.in_flight(), client.counters().waiting), (0, 0));
-    net.trace().iter().for_each(|entry| println!("{entry}"));
-    for rate in rates.into_iter().flatten() {
-        for host in 1..=hosts {
-            log.keeps(rate, Some(host));
-        }
-        if kind == 3 {
-            log.keeps(rate, None);
-        }
-    }
-    if let Some(total) = total {
-        log.keeps(total, None);
-    }
-    // In order of arrival at each host.
-    if patient && hosts == 1 {
-        let order = order.lock().unwrap();
-        assert!(order.is_sorted(), "{order:?}");
     }
 }

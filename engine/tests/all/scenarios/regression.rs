@@ -1,96 +1,31 @@
 //! Regression tests of faults that show only on a simulated network, one test each.
 
 use std::cell::Cell;
-use std::io::{self, IoSlice, Read};
-use std::net::IpAddr;
+use std::io::{self, Read};
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use courser::net::sim::{
-    Faults, HttpServer, Link, Peer, Probability, ScriptedAnswer, SimNet, SimResolver, SimServer,
-    SimStream, Trace,
-};
-use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
+use courser::net::Net;
+use courser::net::sim::{HttpServer, Link, Peer, SimNet, SimServer, Trace};
 use courser::{
-    Answer, Backoff, BalanceConfig, BreakerConfig, Call, Client, Config, Error, ErrorKind,
-    HostClient, HostConfig, PeerFault, PipelineClient, PipelineConfig, Rate, Redirects, Request,
-    Response, Retry, RetryOn, RetryRule, RetryVia, Statuses, Upstream, WaitPolicy,
+    Backoff, BalanceConfig, BreakerConfig, Call, Client, Config, Error, ErrorKind, HostClient,
+    HostConfig, PeerFault, PipelineClient, PipelineConfig, Rate, Redirects, Request, Response,
+    Retry, RetryOn, RetryRule, RetryVia, Statuses, Upstream, WaitPolicy,
 };
 
-const MS: Duration = Duration::from_millis(1);
+use super::{Failing, MS, Script, near, numbered, place, silent, upstream};
+
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/// Runs a script on each piece of data.
-struct Script<F>(F);
-
-impl<F: FnMut(&mut Peer<'_>, &[u8])> SimServer for Script<F> {
-    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
-        (self.0)(peer, data);
-    }
-}
-
-fn place(n: u8) -> Address {
-    Address::Tcp(([10, 0, 0, n], 80).into())
-}
-
-/// `n.sim` has the address 10.0.0.n, at once; `1.2.sim` has two, and so on.
-fn numbered(net: &SimNet) -> SimResolver {
-    net.resolver(|_, name| {
-        let numbers = name.trim_end_matches(".sim").split('.');
-        let ips = numbers.map(|number| IpAddr::from([10, 0, 0, number.parse().unwrap()]));
-        ScriptedAnswer::After(Duration::ZERO, Answer::found(ips, 3_600_000 * MS))
-    })
-}
-
 fn one_host(config: HostConfig, net: &SimNet) -> HostClient<SimNet> {
-    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
-    HostClient::with_net(upstream, config, net.clone()).unwrap()
+    HostClient::with_net(upstream(), config, net.clone()).unwrap()
 }
 
 fn get(url: &str, tag: u64) -> Call {
     Call::new(Request::get(url), Response::new()).tag(tag)
-}
-
-/// One poll reports the redirect and the end of the idle connection that the redirect could use, in either order.
-#[test]
-fn a_redirect_is_not_given_a_connection_whose_end_is_on_the_way() {
-    for seed in 0..32 {
-        let net = SimNet::new(seed);
-        let redirect = Script(|peer: &mut Peer<'_>, _: &[u8]| {
-            peer.send("HTTP/1.1 302 Found\r\nLocation: http://2.sim/\r\nContent-Length: 0\r\n\r\n");
-        });
-        net.listen(place(1), Link::default(), redirect);
-        let mut connections = 0;
-        let closing = Script(move |peer: &mut Peer<'_>, _: &[u8]| {
-            connections += 1;
-            peer.send(OK);
-            if connections == 1 {
-                peer.wait(100 * MS);
-                peer.close();
-            }
-        });
-        net.listen(place(2), Link::default(), closing);
-        let config = Config {
-            redirects: Redirects::limit(5),
-            ..Config::default()
-        };
-        let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
-        client.get("http://2.sim/", &mut Response::new()).unwrap();
-        // Connects to the other host and sends the request; then the client is not driven while both things happen.
-        client.submit(get("http://1.sim/", 1));
-        while client.counters().busy == 0 {
-            client.maintain(MS).unwrap();
-        }
-        net.advance(200 * MS);
-        let done = client.wait(None).unwrap().unwrap();
-        done.outcome.unwrap();
-        assert_eq!((done.tag, done.response.status()), (1, 200), "seed {seed}");
-        assert_eq!(done.report.redirects().len(), 1);
-        assert_eq!(client.in_flight(), 0);
-    }
 }
 
 /// RFC 9110 §10.2.2: the fragment of `Location` counts, and else that of the URL before.
@@ -237,8 +172,7 @@ fn an_answer_that_comes_with_a_new_connection_is_that_of_its_first_request() {
             "{seed}"
         );
         let config = PipelineConfig::default();
-        let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
-        let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
+        let mut client = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
         client.get("/", &mut response).unwrap();
         assert_eq!(response.status(), 503, "{seed}");
     }
@@ -399,16 +333,14 @@ fn a_call_that_could_not_wait_for_events_leaves_nothing_behind() {
         let net = SimNet::new(1);
         let server = Script(|peer: &mut Peer<'_>, _: &[u8]| peer.send(OK));
         net.listen(place(1), Link::default(), server);
-        let failing = Failing {
-            net,
-            polls_left: Rc::new(Cell::new(nth)),
-        };
-        let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
+        let mut polls = 0..;
+        let fails = move || polls.next() == Some(nth);
+        let failing = Failing { net, fails };
         let config = HostConfig {
             max_connections: NonZeroUsize::MIN,
             ..HostConfig::default()
         };
-        let mut client = HostClient::with_net(upstream, config, failing).unwrap();
+        let mut client = HostClient::with_net(upstream(), config, failing).unwrap();
         let mut response = Response::new();
         let mut failures = 0;
         for _ in 0..4 {
@@ -421,71 +353,6 @@ fn a_call_that_could_not_wait_for_events_leaves_nothing_behind() {
             assert_eq!((at_work, client.in_flight()), ((0, 0, 0), 0), "poll {nth}");
         }
         assert_eq!(failures, 1, "poll {nth}");
-    }
-}
-
-/// A network of which one poll fails.
-struct Failing {
-    net: SimNet,
-    /// The number of polls until then.
-    polls_left: Rc<Cell<u32>>,
-}
-
-impl Net for Failing {
-    type Stream = SimStream;
-
-    fn now(&self) -> Instant {
-        self.net.now()
-    }
-
-    fn connect(
-        &mut self,
-        token: Token,
-        to: &Address,
-        options: &SocketOptions,
-    ) -> io::Result<SimStream> {
-        self.net.connect(token, to, options)
-    }
-
-    fn connected(&mut self, stream: &SimStream) -> io::Result<bool> {
-        self.net.connected(stream)
-    }
-
-    fn read(&mut self, stream: &mut SimStream, buf: &mut [u8]) -> io::Result<usize> {
-        self.net.read(stream, buf)
-    }
-
-    fn read_append(&mut self, stream: &mut SimStream, buf: &mut Vec<u8>) -> io::Result<usize> {
-        self.net.read_append(stream, buf)
-    }
-
-    fn write(&mut self, stream: &mut SimStream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.net.write(stream, parts)
-    }
-
-    fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        let left = self.polls_left.get();
-        self.polls_left.set(left.wrapping_sub(1));
-        if left == 0 {
-            return Err(io::ErrorKind::OutOfMemory.into());
-        }
-        self.net.poll(events, timeout)
-    }
-
-    fn waker(&mut self) -> io::Result<Waker> {
-        self.net.waker()
-    }
-
-    fn close(&mut self, stream: SimStream) {
-        self.net.close(stream);
-    }
-
-    fn local_address(&self, stream: &SimStream) -> Option<Address> {
-        self.net.local_address(stream)
-    }
-
-    fn random(&mut self) -> u64 {
-        self.net.random()
     }
 }
 
@@ -547,12 +414,7 @@ fn settings_that_a_client_cannot_honour_make_no_client() {
     let pipelined = |edit: fn(&mut HostConfig)| {
         let mut config = PipelineConfig::default();
         edit(&mut config.host);
-        PipelineClient::with_net(
-            Upstream::tcp([([10, 0, 0, 1], 80).into()]),
-            config,
-            net.clone(),
-        )
-        .err()
+        PipelineClient::with_net(upstream(), config, net.clone()).err()
     };
     refused(
         "spread over addresses",
@@ -565,129 +427,11 @@ fn settings_that_a_client_cannot_honour_make_no_client() {
     assert!(pipelined(|_| ()).is_none());
 }
 
-/// One poll reports the head of a streamed answer and the end of its connection: the answer is tried again, and the end
-/// is not another failure.
-#[test]
-fn a_streamed_answer_that_is_repeated_does_not_fail_as_well() {
-    for seed in 0..32 {
-        let net = SimNet::new(seed);
-        let mut answers = 0;
-        let script = Script(move |peer: &mut Peer<'_>, _: &[u8]| {
-            answers += 1;
-            if answers > 1 {
-                return peer.send(OK);
-            }
-            peer.send("HTTP/1.1 503 Busy\r\nContent-Length: 100\r\n\r\nhalf of it");
-            peer.close();
-        });
-        net.listen(place(1), Link::default(), script);
-        let rule = RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)));
-        let config = HostConfig {
-            retry: Retry {
-                rules: vec![rule],
-                ..Retry::default()
-            },
-            ..HostConfig::default()
-        };
-        let mut client = one_host(config, &net);
-        client.submit(get("/", 1).streaming(true));
-        let done = client.wait(None).unwrap().unwrap();
-        done.outcome.unwrap();
-        assert_eq!(
-            (done.response.status(), done.report.attempts()),
-            (200, 2),
-            "seed {seed}"
-        );
-        client.cancel(done.id);
-        assert_eq!(client.in_flight(), 0);
-    }
-}
-
-/// A connection comes up and is ended by the peer between two polls: it is never idle.
-#[test]
-fn a_connection_that_ended_as_it_came_up_is_not_used() {
-    let net = SimNet::new(1);
-    struct Once(bool);
-    impl SimServer for Once {
-        fn on_connect(&mut self, peer: &mut Peer<'_>) {
-            if std::mem::take(&mut self.0) {
-                peer.close();
-            }
-        }
-        fn on_data(&mut self, peer: &mut Peer<'_>, _: &[u8]) {
-            peer.send(OK);
-        }
-    }
-    net.listen(place(1), Link::default(), Once(true));
-    let config = HostConfig {
-        min_idle: 1,
-        ..HostConfig::default()
-    };
-    let mut client = one_host(config, &net);
-    client.maintain(Duration::ZERO).unwrap();
-    assert_eq!(client.counters().connecting, 1);
-    net.advance(100 * MS);
-    let mut response = Response::new();
-    client
-        .call(&mut Request::post("/", "once"), &mut response)
-        .unwrap();
-    assert_eq!(response.status(), 200);
-}
-
-/// A call returns from its pause to a host that is not used otherwise, and finds no room in the limit over all hosts
-/// for longer than an unused host is kept.
-#[test]
-fn a_host_to_which_a_paused_call_comes_back_is_not_forgotten() {
-    let net = SimNet::new(1);
-    let mut answers = 0;
-    let busy = Script(move |peer: &mut Peer<'_>, _: &[u8]| {
-        answers += 1;
-        peer.send(match answers {
-            1 => "HTTP/1.1 503 Busy\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
-            _ => OK,
-        });
-    });
-    net.listen(place(1), Link::default(), busy);
-    let slow = Script(|peer: &mut Peer<'_>, _: &[u8]| {
-        peer.wait(30_000 * MS);
-        peer.send(OK);
-    });
-    net.listen(place(2), Link::default(), slow);
-    let rule = RetryRule {
-        via: RetryVia::Fresh,
-        ..RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)))
-    };
-    let mut config = Config {
-        max_connections: NonZeroUsize::MIN,
-        ..Config::default()
-    };
-    config.host.retry.rules = vec![rule];
-    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
-    client.submit(get("http://1.sim/", 1));
-    client.submit(get("http://2.sim/", 2));
-    let mut ends = Vec::new();
-    while ends.len() < 2 {
-        // Hosts are forgotten between two waits.
-        if let Some(done) = client.wait(Some(5_000 * MS)).unwrap() {
-            done.outcome.unwrap();
-            ends.push(done.tag);
-        }
-    }
-    assert_eq!(ends, [2, 1]);
-}
-
 /// One address is slow to connect to, and the breaker of the other one is open: the call returns to where it waited.
 #[test]
 fn a_call_that_no_other_address_may_take_stays_where_it_is() {
     let net = SimNet::new(1);
-    let silent = Link {
-        faults: Faults {
-            black_hole: Probability::ALWAYS,
-            ..Faults::default()
-        },
-        ..Link::default()
-    };
-    net.listen(place(1), silent, Script(|_: &mut Peer<'_>, _: &[u8]| ()));
+    net.listen(place(1), silent(), Script(|_: &mut Peer<'_>, _: &[u8]| ()));
     let mut config = HostConfig {
         balance: Some(BalanceConfig::default()),
         breaker: Some(BreakerConfig {
@@ -715,16 +459,8 @@ fn a_call_that_no_other_address_may_take_stays_where_it_is() {
 #[test]
 fn addresses_do_not_take_the_room_of_others_to_keep_warm() {
     let net = SimNet::new(1);
-    let near = Link {
-        latency: Duration::ZERO..=Duration::ZERO,
-        ..Link::default()
-    };
     for n in [1, 2] {
-        net.listen(
-            place(n),
-            near.clone(),
-            Script(|_: &mut Peer<'_>, _: &[u8]| ()),
-        );
+        net.listen(place(n), near(), Script(|_: &mut Peer<'_>, _: &[u8]| ()));
     }
     let config = HostConfig {
         max_connections: NonZeroUsize::MIN.saturating_add(1),
@@ -743,10 +479,6 @@ fn addresses_do_not_take_the_room_of_others_to_keep_warm() {
 #[test]
 fn a_new_connection_is_not_in_the_way_of_calls_that_a_rate_keeps_back() {
     let net = SimNet::new(1);
-    let near = Link {
-        latency: Duration::ZERO..=Duration::ZERO,
-        ..Link::default()
-    };
     let mut answers = 0;
     let busy = Script(move |peer: &mut Peer<'_>, _: &[u8]| {
         answers += 1;
@@ -755,7 +487,7 @@ fn a_new_connection_is_not_in_the_way_of_calls_that_a_rate_keeps_back() {
             _ => OK,
         });
     });
-    net.listen(place(1), near, busy);
+    net.listen(place(1), near(), busy);
     let rule = RetryRule {
         via: RetryVia::Fresh,
         backoff: Backoff::NONE,
@@ -789,8 +521,7 @@ fn a_pipelined_client_keeps_idle_connections_open_too() {
     net.listen(place(1), Link::default(), Script(answering));
     let mut config = PipelineConfig::default();
     config.host.min_idle = 2;
-    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
-    let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
+    let mut client = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
     client.get("/", &mut Response::new()).unwrap();
     client.maintain(60_000 * MS).unwrap();
     assert_eq!((client.counters().idle, client.counters().open), (2, 2));

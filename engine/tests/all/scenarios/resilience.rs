@@ -4,14 +4,14 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
-use courser::net::{Address, Net as _};
+use courser::net::Net as _;
+use courser::net::sim::{Peer, ScriptedAnswer, SimNet, SimServer};
 use courser::{
-    Backoff, BreakerConfig, Call, Client, Config, ErrorKind, FailureClass, HostClient, HostConfig,
-    Phase, Request, Response, Retry, RetryOn, RetryRule, Sent, Statuses, Upstream,
+    Backoff, BreakerConfig, Call, Client, Config, ErrorKind, HostClient, HostConfig, Phase,
+    Request, Response, Retry, RetryOn, RetryRule, Sent, Statuses,
 };
 
-const MS: Duration = Duration::from_millis(1);
+use super::{MS, near, place, upstream};
 
 /// Answers each request with the next of these, and notes when it came; after the last one, always with the last one.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ struct Answers {
 }
 
 impl Answers {
-    fn new(net: &SimNet, answers: impl IntoIterator<Item = &'static str>) -> Self {
+    fn new(net: &SimNet, answers: impl IntoIterator<Item: std::fmt::Display>) -> Self {
         let answer = |status| format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nhi");
         Self {
             answers: answers.into_iter().map(answer).collect(),
@@ -45,22 +45,8 @@ impl SimServer for Answers {
     }
 }
 
-fn here() -> Address {
-    Address::Tcp(([10, 0, 0, 1], 80).into())
-}
-
-/// No latency, one segment.
-fn near() -> Link {
-    Link {
-        latency: Duration::ZERO..=Duration::ZERO,
-        segment: usize::MAX..=usize::MAX,
-        ..Link::default()
-    }
-}
-
 fn client(net: &SimNet, config: HostConfig) -> HostClient<SimNet> {
-    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
-    HostClient::with_net(upstream, config, net.clone()).unwrap()
+    HostClient::with_net(upstream(), config, net.clone()).unwrap()
 }
 
 /// Without jitter: the pauses are those of the server, or none.
@@ -84,47 +70,10 @@ fn with(retry: Retry) -> HostConfig {
 }
 
 #[test]
-fn after_the_last_retry_the_answer_is_the_result() {
-    for (answer, retry, requests) in [
-        ("503 Busy", on_503(), 4),
-        ("503 Busy\r\nRetry-After: 61", on_503(), 1),
-        ("503 Busy\r\nRetry-After: 59", on_503(), 1), // the deadline is before the end of the pause
-        ("500 Oops", on_503(), 1),
-        (
-            "503 Busy\r\nRetry-After: 2",
-            Retry {
-                max_elapsed: Some(3000 * MS),
-                ..on_503()
-            },
-            2,
-        ),
-        (
-            "503 Busy",
-            Retry {
-                max_attempts: NonZeroU32::MIN,
-                ..on_503()
-            },
-            1,
-        ),
-    ] {
-        let net = SimNet::new(1);
-        let server = Answers::new(&net, [answer]);
-        net.listen(here(), near(), server.clone());
-        let mut config = with(retry);
-        config.timeouts.total = Some(59_000 * MS);
-        let mut client = client(&net, config);
-        let mut response = Response::new();
-        client.get("/", &mut response).unwrap();
-        assert_eq!(response.body(), b"hi");
-        assert_eq!(server.came().len(), requests, "{answer}");
-    }
-}
-
-#[test]
 fn a_streamed_answer_is_judged_by_its_head() {
     let net = SimNet::new(1);
     let server = Answers::new(&net, ["503 Busy\r\nRetry-After: 1", "200 OK"]);
-    net.listen(here(), near(), server.clone());
+    net.listen(place(1), near(), server.clone());
     let mut client = client(&net, with(on_503()));
     let mut response = Response::new();
     let body = client.open(&mut Request::get("/"), &mut response).unwrap();
@@ -133,10 +82,26 @@ fn a_streamed_answer_is_judged_by_its_head() {
 }
 
 #[test]
+fn no_call_waits_for_a_retry_that_its_deadline_prevents() {
+    for (after, requests) in [("Retry-After: 58", 2), ("Retry-After: 59", 1)] {
+        let net = SimNet::new(1);
+        let busy = format!("503 Busy\r\n{after}");
+        let server = Answers::new(&net, [&*busy, "503 Busy\r\nRetry-After: 61"]);
+        net.listen(place(1), near(), server.clone());
+        let mut config = with(on_503());
+        config.timeouts.total = Some(59_000 * MS);
+        let mut response = Response::new();
+        client(&net, config).get("/", &mut response).unwrap();
+        assert_eq!(response.body(), b"hi");
+        assert_eq!(server.came().len(), requests, "{after}");
+    }
+}
+
+#[test]
 fn a_call_that_waits_for_its_retry_holds_no_connection() {
     let net = SimNet::new(1);
     let server = Answers::new(&net, ["503 Busy\r\nRetry-After: 30", "200 OK"]);
-    net.listen(here(), near(), server.clone());
+    net.listen(place(1), near(), server.clone());
     let mut config = with(on_503());
     config.max_connections = 1.try_into().unwrap();
     let mut client = client(&net, config);
@@ -158,34 +123,6 @@ fn a_call_that_waits_for_its_retry_holds_no_connection() {
     assert_eq!((server.came().len(), client.in_flight()), (2, 0));
 }
 
-#[test]
-fn a_server_that_restarts_is_waited_for() {
-    let net = SimNet::new(1);
-    let rule = RetryRule {
-        attempts: NonZeroU32::new(20).unwrap(),
-        backoff: Backoff {
-            initial: 50 * MS,
-            ..Backoff::default()
-        },
-        ..RetryRule::new(RetryOn::Failure(FailureClass::Refused))
-    };
-    let retry = Retry {
-        max_attempts: NonZeroU32::new(20).unwrap(),
-        rules: vec![rule],
-        ..Retry::default()
-    };
-    let mut client = client(&net, with(retry));
-    let began = net.now();
-    client.submit(Call::new(Request::get("/"), Response::new()));
-    assert!(client.wait(Some(1000 * MS)).unwrap().is_none());
-    let server = Answers::new(&net, ["200 OK"]);
-    net.listen(here(), near(), server.clone());
-    let done = client.wait(None).unwrap().unwrap();
-    assert_eq!(done.response.status(), 200);
-    let took = net.now() - began;
-    assert!(took >= 1000 * MS && took < 5000 * MS, "{took:?}");
-}
-
 struct Resets;
 
 impl SimServer for Resets {
@@ -197,7 +134,7 @@ impl SimServer for Resets {
 #[test]
 fn a_hook_sees_how_far_each_attempt_got() {
     let net = SimNet::new(1);
-    net.listen(here(), near(), Resets);
+    net.listen(place(1), near(), Resets);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let retry = Retry {
         hook: Some(Arc::new({
@@ -235,49 +172,6 @@ fn breaker(consecutive: u32) -> BreakerConfig {
         consecutive: NonZeroU32::new(consecutive),
         ..BreakerConfig::default()
     }
-}
-
-#[test]
-fn a_cancelled_probe_makes_room_for_another() {
-    let net = SimNet::new(1);
-    let config = HostConfig {
-        breaker: Some(breaker(1)),
-        ..HostConfig::default()
-    };
-    let mut client = client(&net, config);
-    client.get("/", &mut Response::new()).unwrap_err();
-    client.maintain(5000 * MS).unwrap();
-    net.listen(here(), near(), Answers::new(&net, ["200 OK"]));
-    let probe = client.submit(Call::new(Request::get("/"), Response::new()));
-    assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
-    assert!(client.cancel(probe));
-    client.wait(None).unwrap().unwrap().outcome.unwrap_err();
-    client.get("/", &mut Response::new()).unwrap();
-}
-
-struct HalfAnAnswer;
-
-impl SimServer for HalfAnAnswer {
-    fn on_data(&mut self, peer: &mut Peer<'_>, _: &[u8]) {
-        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf");
-    }
-}
-
-#[test]
-fn a_probe_whose_body_is_dropped_makes_room_for_another() {
-    let net = SimNet::new(1);
-    let config = HostConfig {
-        breaker: Some(breaker(1)),
-        ..HostConfig::default()
-    };
-    let mut client = client(&net, config);
-    client.get("/", &mut Response::new()).unwrap_err();
-    net.listen(here(), near(), HalfAnAnswer);
-    client.maintain(5000 * MS).unwrap();
-    // It was not read to its end, so it is not known how it would have ended.
-    drop(client.open(&mut Request::get("/"), &mut Response::new()));
-    net.listen(here(), near(), Answers::new(&net, ["200 OK"]));
-    client.get("/", &mut Response::new()).unwrap();
 }
 
 #[test]

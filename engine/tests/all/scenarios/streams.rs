@@ -6,24 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use courser::net::sim::{Link, Peer, SimNet, SimServer};
-use courser::net::{Address, Net as _};
+use courser::net::Net as _;
+use courser::net::sim::{Link, Peer, SimNet};
 use courser::{
     Call, CallId, ErrorKind, HostClient, HostConfig, Phase, Read, Request, Response, TimeLimit,
-    Timeouts, Upstream,
+    Timeouts,
 };
+
+use super::{Script, place, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-
-/// Runs a script on each piece of data.
-struct Script<F>(F);
-
-impl<F: FnMut(&mut Peer<'_>, &[u8])> SimServer for Script<F> {
-    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
-        (self.0)(peer, data);
-    }
-}
 
 fn client(
     timeouts: Timeouts,
@@ -31,14 +24,12 @@ fn client(
     script: impl FnMut(&mut Peer<'_>, &[u8]) + 'static,
 ) -> (HostClient<SimNet>, SimNet) {
     let net = SimNet::new(1);
-    let place = Address::Tcp(([10, 0, 0, 1], 80).into());
-    net.listen(place, link, Script(script));
+    net.listen(place(1), link, Script(script));
     let config = HostConfig {
         timeouts,
         ..HostConfig::default()
     };
-    let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
-    let client = HostClient::with_net(upstream, config, net.clone()).unwrap();
+    let client = HostClient::with_net(upstream(), config, net.clone()).unwrap();
     (client, net)
 }
 
@@ -133,22 +124,6 @@ fn limits_that_were_set_for_it_cover_a_streamed_body() {
     }
 }
 
-#[test]
-fn the_head_of_a_streamed_response_must_come_within_the_total_timeout() {
-    let silent = |_: &mut Peer<'_>, _: &[u8]| {};
-    for total_streamed in [None, Some(1000 * SECOND)] {
-        let timeouts = Timeouts {
-            total_streamed,
-            ..Timeouts::default()
-        };
-        let (mut client, net) = client(timeouts, Link::default(), silent);
-        let began = net.now();
-        client.submit(streamed());
-        assert_total(&read_all(&mut client).unwrap_err(), Phase::FirstByte);
-        assert_eq!(net.now() - began, 60 * SECOND);
-    }
-}
-
 /// A body whose source has as many bytes as the test says.
 struct Source {
     ready: Arc<AtomicUsize>,
@@ -169,14 +144,6 @@ impl io::Read for Source {
 
 /// Submits a call with a body of that length, and returns how many bytes of it are ready.
 fn upload(client: &mut HostClient<SimNet>, length: usize) -> (CallId, Arc<AtomicUsize>) {
-    upload_for(client, length, false)
-}
-
-fn upload_for(
-    client: &mut HostClient<SimNet>,
-    length: usize,
-    streaming: bool,
-) -> (CallId, Arc<AtomicUsize>) {
     let ready = Arc::default();
     let mut request = Request::new("PUT", "/");
     let source = Source {
@@ -184,7 +151,7 @@ fn upload_for(
         given: 0,
     };
     request.body_stream(source, Some(length as u64));
-    let id = client.submit(Call::new(request, Response::new()).streaming(streaming));
+    let id = client.submit(Call::new(request, Response::new()));
     (id, ready)
 }
 
@@ -239,16 +206,6 @@ fn after_the_pause_of_a_source_the_limits_count_anew() {
     );
     let took = net.now() - resumed;
     assert!((30 * SECOND..31 * SECOND).contains(&took), "{took:?}");
-}
-
-#[test]
-fn the_total_timeout_goes_on_while_a_source_pauses() {
-    let (mut client, net) = client(Timeouts::default(), Link::default(), |_, _| {});
-    let began = net.now();
-    upload(&mut client, 3);
-    let done = client.wait(None).unwrap().unwrap();
-    assert_total(&done.outcome.unwrap_err(), Phase::Send);
-    assert_eq!(net.now() - began, 60 * SECOND);
 }
 
 // ---- answers that come before the whole request was sent
@@ -363,19 +320,4 @@ fn an_upload_ends_with_a_refusal_that_closes_and_with_a_complete_response() {
             assert_eq!((read, net.open_streams()), (length, 0));
         }
     }
-}
-
-#[test]
-fn a_source_may_pause_after_the_head_of_the_response() {
-    let (script, _) = early(3, FIRST, LAST);
-    let (mut client, _) = client(without_total(), Link::default(), script);
-    let (id, ready) = upload_for(&mut client, 3, true);
-    let done = client.wait(None).unwrap().unwrap();
-    done.outcome.unwrap();
-    assert!(client.wait(Some(100 * SECOND)).unwrap().is_none());
-    ready.store(3, SeqCst);
-    client.resume(id);
-    let (request, length) = read_to_end(&mut client, id).unwrap();
-    assert!(request.is_some() && length == 2);
-    assert_eq!(client.counters().idle, 1);
 }
