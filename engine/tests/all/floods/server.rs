@@ -148,25 +148,14 @@ impl<S: Write> Flooder<S> {
         record
     }
 
-    /// Writes what `make` makes, at full speed. True if the client has ended it.
+    /// Writes what `make` makes, at full speed. True if the client has ended it. With an end of its own, a flood that
+    /// the client does not end fails a test and does not hang it.
     pub(crate) fn flood(&mut self, mut make: impl FnMut(&mut Self) -> Vec<u8>) -> bool {
-        is_cut_off(MOST_RECORDS, || {
+        (0..MOST_RECORDS).any(|_| {
             let bytes = make(self);
-            self.stream.write_all(&bytes)
+            self.stream.write_all(&bytes).is_err()
         })
     }
-}
-
-/// Repeats `piece` at full speed. True if the client has ended it.
-pub(crate) fn pour(mut stream: &TcpStream, piece: &[u8]) -> bool {
-    let pieces = piece.repeat(64 * 1024 / piece.len());
-    is_cut_off(MOST_PIECES, || stream.write_all(&pieces))
-}
-
-/// Writes so many times, or until the client has gone; true if the client has gone. With an end of its own, a flood that
-/// the client does not end fails a test and does not hang it.
-fn is_cut_off(most: usize, mut write: impl FnMut() -> io::Result<()>) -> bool {
-    (0..most).any(|_| write().is_err())
 }
 
 /// A record of as many tickets as it can hold.
@@ -255,4 +244,3 @@ pub(crate) const DATA: u8 = 23;
 /// Far more than a client reads before one of its limits ends the connection; and the keys of so many records take
 /// longer than the deadlines of the tests.
 const MOST_RECORDS: usize = 1_000_000;
-const MOST_PIECES: usize = 20_000;

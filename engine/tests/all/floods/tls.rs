@@ -11,7 +11,7 @@ use courser::{
 };
 
 use super::server::{
-    DATA, Flooder, HANDSHAKE, Identity, OK, healthy, listen, patient, pour, read_head, tickets,
+    DATA, Flooder, HANDSHAKE, Identity, OK, healthy, listen, patient, read_head, tickets,
 };
 
 /// What a server sends without end.
@@ -175,27 +175,6 @@ fn deadlines_fire_during_a_flood() {
     assert!(!is_over.load(Ordering::SeqCst), "the flood ended before");
 }
 
-#[test]
-fn within_a_streamed_body() {
-    const BODY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nthe first bytes";
-    for flood in Flood::ALL {
-        let identity = Arc::new(Identity::new());
-        let url = format!("https://127.0.0.1:{}/", flooding(&identity, BODY, flood));
-        let mut client = client(identity.trusted());
-        let mut response = Response::new();
-        let mut body = client.open(&mut Request::get(&url), &mut response).unwrap();
-        let (mut got, mut buf) = (Vec::new(), [0; 1000]);
-        let error = loop {
-            match body.read_some(&mut buf) {
-                Ok(n) => got.extend_from_slice(&buf[..n]),
-                Err(error) => break error,
-            }
-        };
-        assert_eq!(got, b"the first bytes");
-        assert_fault(&Err(error), &flood.fault());
-    }
-}
-
 /// The flood begins together with the answer, or after the client has got the answer.
 #[test]
 fn on_an_idle_connection() {
@@ -295,25 +274,6 @@ fn during_the_handshake_behind_a_proxy() {
         };
         let mut client = client_with(TlsConfig::default(), config);
         assert_calls_end(&mut client, "https://127.0.0.1:9/", &flood.fault());
-    }
-}
-
-/// Records of one byte, and of none, of a handshake message that never ends.
-#[test]
-fn instead_of_a_handshake() {
-    const ONE_BYTE: &[u8] =
-        b"\x16\x03\x03\0\x01\x02\x16\x03\x03\0\x01\0\x16\x03\x03\0\x01\xff\x16\x03\x03\0\x01\xff";
-    const EMPTY: &[u8] = b"\x16\x03\x03\0\0";
-    for records in [ONE_BYTE, EMPTY] {
-        let port = listen(move |stream| _ = pour(&stream, records));
-        let good = format!("http://127.0.0.1:{}/", healthy());
-        let mut client = client(TlsConfig::default());
-        client.submit(call(0, &format!("https://127.0.0.1:{port}/")));
-        client.submit(call(1, &good));
-        let outcomes = outcomes::<2>(&mut client);
-        let kind = outcomes[0].as_ref().map_err(Error::kind);
-        assert!(matches!(kind, Err(ErrorKind::Tls(_))), "{kind:?}");
-        assert!(outcomes[1].is_ok(), "{:?}", outcomes[1]);
     }
 }
 
