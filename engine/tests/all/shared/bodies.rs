@@ -229,24 +229,3 @@ fn a_panic_ends_bodies() {
     ));
     assert_eq!(client.in_flight(), 0);
 }
-
-#[test]
-fn many_bodies_at_once_are_not_crossed() {
-    let server = Server::start();
-    let client = default_client(&server);
-    thread::scope(|scope| {
-        for reader in 0..16 {
-            let client = &client;
-            scope.spawn(move || {
-                for turn in 0..10 {
-                    let length = reader * 20_011 + turn * 1_009;
-                    let mut body = open(client, &format!("/bytes/{length}")).unwrap();
-                    let mut bytes = Vec::new();
-                    body.read_to_end(&mut bytes).unwrap();
-                    assert!(bytes == pattern(0..length));
-                }
-            });
-        }
-    });
-    assert_eq!(client.in_flight(), 0);
-}

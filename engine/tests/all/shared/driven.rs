@@ -10,9 +10,9 @@ use courser::{
     BatchConfig, Call, Client, Config, Drive, Driver, ErrorKind, HostClient, HostConfig, Misuse,
     Request, Response, Shared, SharedConfig, Stopped, Timeouts, Turn, Upstream,
 };
-use tokio::task::{JoinSet, LocalSet, spawn_local};
+use tokio::task::{LocalSet, spawn_local};
 
-use super::server::{Server, pattern};
+use super::server::Server;
 use super::{Explosive, LONG, block_on, call, quiet_panics};
 
 /// Runs `test` with a client for `server`, which a task of the same thread drives. The driver must end at the end.
@@ -36,32 +36,6 @@ fn with_driver<C: Drive, T>(
 fn driven(server: &Server, config: HostConfig) -> (Shared<HostClient>, Driver<HostClient>) {
     let client = HostClient::new(server.upstream(), config).unwrap();
     Shared::driven(SharedConfig::default(), client).unwrap()
-}
-
-#[test]
-fn tasks_of_one_thread_await_their_calls() {
-    let server = Server::start();
-    with_driver(
-        driven(&server, HostConfig::default()),
-        async |client: Shared<HostClient>| {
-            let mut tasks = JoinSet::new();
-            for task in 0..50 {
-                let client = client.clone();
-                tasks.spawn_local(async move {
-                    for number in 0..20 {
-                        let target = format!("/{task}/{number}");
-                        let done = client.send(call(&target)).await;
-                        done.outcome.unwrap();
-                        assert_eq!(done.response.body(), target.as_bytes());
-                    }
-                });
-            }
-            while let Some(joined) = tasks.join_next().await {
-                joined.unwrap();
-            }
-            assert_eq!((client.in_flight(), client.stats().calls), (0, 1_000));
-        },
-    );
 }
 
 /// While the driver sleeps, only the wake of the command can reach it.
@@ -125,24 +99,6 @@ fn a_time_limit_ends_a_call_without_any_event() {
                 assert!(done.outcome.unwrap_err().is_timeout());
                 assert!(began.elapsed() >= limit);
             }
-        },
-    );
-}
-
-#[test]
-fn a_body_is_awaited_as_it_comes() {
-    let server = Server::start();
-    with_driver(
-        driven(&server, HostConfig::default()),
-        async |client: Shared<HostClient>| {
-            let (head, body) = client.send_streaming(call("/bytes/1000000")).await;
-            head.outcome.unwrap();
-            let (mut body, mut all) = (body.unwrap(), Vec::new());
-            while let Some(chunk) = body.chunk().await.unwrap() {
-                all.extend_from_slice(&chunk);
-            }
-            assert!(all == pattern(0..1_000_000), "the bytes differ");
-            assert_eq!(body.trailers().next(), Some(("X-Sum", &b"7"[..])));
         },
     );
 }

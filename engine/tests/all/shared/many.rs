@@ -1,7 +1,6 @@
 //! `Shared<Client>`: many hosts on several threads. One server stands for all hosts and tells them apart by `Host`.
 
 use std::collections::{HashMap, HashSet};
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Mutex;
 use std::thread::ThreadId;
 
@@ -231,27 +230,6 @@ fn a_body_is_streamed_after_a_redirect() {
         assert_eq!(body.finish().unwrap().redirects().len(), 1);
     }
     assert_eq!(client.in_flight(), 0);
-}
-
-#[test]
-fn names_localhost_and_invalid_urls() {
-    let server = Server::start();
-    let port = server.address().port();
-    let mut config = Config::default();
-    let here = IpAddr::from(Ipv4Addr::LOCALHOST);
-    config.host.dns.resolve("name.example", None, [here]);
-    let client = spawn(2, config);
-    let mut response = Response::new();
-    for host in ["localhost", "127.0.0.1", "name.example"] {
-        client
-            .get(&format!("http://{host}:{port}/{host}"), &mut response)
-            .unwrap();
-        assert_eq!(response.body(), format!("/{host}").as_bytes());
-    }
-    for wrong in ["/path", "ftp://h/", "http://", ""] {
-        let error = client.get(wrong, &mut response).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Misuse(_)), "{wrong}");
-    }
 }
 
 /// What only real threads show: nothing is lost when very many of them hand calls over at the same time.

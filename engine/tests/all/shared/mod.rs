@@ -77,20 +77,6 @@ fn a_blocking_call_gets_its_answer_and_its_buffers() {
 }
 
 #[test]
-fn an_error_gives_the_buffers_back() {
-    let server = Server::start();
-    let client = default_client(&server);
-    let (mut request, mut response) = (Request::get("/a"), Response::new());
-    request.header("X", "two\r\nlines");
-    let error = client.call(&mut request, &mut response).unwrap_err();
-    assert!(matches!(
-        error.kind(),
-        ErrorKind::Misuse(Misuse::Invalid { .. })
-    ));
-    assert_eq!(request.target(), "/a");
-}
-
-#[test]
 fn completions_arrive_on_a_channel_with_their_tags() {
     let server = Server::start();
     let client = default_client(&server);
@@ -255,21 +241,6 @@ fn a_graceful_shutdown_finishes_and_refuses() {
 }
 
 #[test]
-fn a_shutdown_cuts_off_after_its_limit() {
-    let server = Server::start();
-    let client = default_client(&server);
-    let held = client.send(call("/held"));
-    server.wait_held(1);
-    assert_eq!(client.shutdown(Duration::from_millis(1)), 1);
-    let done = block_on(held);
-    assert!(matches!(
-        done.outcome.unwrap_err().kind(),
-        ErrorKind::Cancelled
-    ));
-    assert_eq!(done.request.target(), "/held");
-}
-
-#[test]
 fn a_close_is_awaited() {
     let server = Server::start();
     let client = default_client(&server);
@@ -427,15 +398,6 @@ fn limits_can_be_changed_and_outlive_a_panic() {
     for future in [first, second] {
         block_on(future).outcome.unwrap();
     }
-    let total = Caps {
-        total_connections: NonZeroUsize::new(1),
-        ..Caps::default()
-    };
-    let error = client.set_caps(&total).unwrap_err();
-    assert!(matches!(
-        error.kind(),
-        ErrorKind::Misuse(Misuse::Unsupported(_))
-    ));
 }
 
 #[test]
@@ -583,50 +545,21 @@ fn stats_count_the_outcomes_of_calls() {
 
 #[test]
 fn a_client_counts_the_outcomes_of_its_calls_if_configured() {
-    use courser::{AddressPolicy, Answer, Client, Config, DnsError, Reply, Resolver};
-
-    struct NoNames;
-    impl Resolver for NoNames {
-        fn lookup(&mut self, _: &str, reply: Reply) {
-            reply.answer(Answer::failed(DnsError::NotFound));
-        }
-    }
     let server = Server::start();
-    let mut config = Config {
-        host: patient(),
-        ..Config::default()
-    };
     let mut response = Response::new();
-    let url = format!("http://{}/", server.address());
-    let mut silent = Client::with_resolver(config.clone(), NoNames).unwrap();
-    silent.get(&url, &mut response).unwrap();
-    silent.submit(call(&url));
-    assert_eq!((silent.stats().calls, silent.stats().in_flight), (0, 1));
-    drop(silent);
-
-    config.host.stats = true;
-    let mut client = Client::with_resolver(config.clone(), NoNames).unwrap();
-    client.get(&url, &mut response).unwrap();
-    client.get(&url, &mut response).unwrap();
-    client
-        .get("http://name.example/", &mut response)
-        .unwrap_err();
-    let (mut request, bytes) = (Request::get(format!("{url}bytes/100000")), 100_000);
-    let mut body = client.open(&mut request, &mut response).unwrap();
-    let read = std::io::copy(&mut body, &mut std::io::sink()).unwrap();
-    assert_eq!(read, bytes);
-    drop(body);
-    request.set_target(&format!("{url}drip"));
-    drop(client.open(&mut request, &mut response).unwrap());
-    let stats = client.stats();
-    assert_eq!((stats.calls, stats.statuses[2], stats.in_flight), (5, 3, 0));
-    assert_eq!((stats.failures.dns, stats.failures.cancelled), (1, 1));
-    assert_eq!(stats.connect.count(), 1);
-
-    config.host.addresses = AddressPolicy::deny_private();
-    let mut client = Client::with_resolver(config, NoNames).unwrap();
-    client.get(&url, &mut response).unwrap_err();
-    assert_eq!(client.stats().failures.denied, 1);
+    for (stats, counted) in [(false, 0), (true, 2)] {
+        let config = HostConfig { stats, ..patient() };
+        let mut client = HostClient::new(server.upstream(), config).unwrap();
+        client.get("/", &mut response).unwrap();
+        let mut request = Request::get("/drip");
+        drop(client.open(&mut request, &mut response).unwrap());
+        client.submit(call("/held"));
+        assert_eq!(
+            (client.stats().calls, client.stats().in_flight),
+            (counted, 1)
+        );
+        assert_eq!(client.stats().failures.cancelled, counted / 2);
+    }
 }
 
 #[test]
