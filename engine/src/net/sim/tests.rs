@@ -163,33 +163,32 @@ fn shortage_of(error: io::Error) -> Option<Shortage> {
     error.downcast().ok()
 }
 
+/// A network whose connects fail.
+fn faulty(plant: fn(&mut Faults)) -> SimNet {
+    let mut link = Link::default();
+    plant(&mut link.faults);
+    net_with(link, |_, _| {})
+}
+
 #[test]
 fn connects_fail_at_once() {
-    let always = Probability::ALWAYS;
-    let faults = |no_descriptor, no_buffers, no_port| Faults {
-        no_descriptor,
-        no_buffers,
-        no_port,
-        ..Faults::default()
-    };
-    let never = Probability::NEVER;
-    for (faults, shortage) in [
+    let limit = Some(usize::MAX as u64);
+    let rows: [(fn(&mut Faults), Shortage); 3] = [
         (
-            faults(always, never, never),
-            Shortage::Descriptors {
-                limit: Some(usize::MAX as u64),
-            },
+            |faults| faults.no_descriptor = Probability::ALWAYS,
+            Shortage::Descriptors { limit },
         ),
-        (faults(never, always, never), Shortage::Memory),
-        (faults(never, never, always), Shortage::Ports),
-    ] {
-        let mut net = net_with(
-            Link {
-                faults,
-                ..Link::default()
-            },
-            |_, _| {},
-        );
+        (
+            |faults| faults.no_buffers = Probability::ALWAYS,
+            Shortage::Memory,
+        ),
+        (
+            |faults| faults.no_port = Probability::ALWAYS,
+            Shortage::Ports,
+        ),
+    ];
+    for (plant, shortage) in rows {
+        let mut net = faulty(plant);
         assert_eq!(shortage_of(start(&mut net).unwrap_err()), Some(shortage));
         assert_eq!(net.open_streams(), 0);
     }
@@ -197,28 +196,18 @@ fn connects_fail_at_once() {
 
 #[test]
 fn connects_fail_late() {
-    let faults = |refused, unreachable| Faults {
-        refused,
-        unreachable,
-        ..Faults::default()
-    };
-    for (faults, errno) in [
+    let rows: [(fn(&mut Faults), Errno); 2] = [
         (
-            faults(Probability::ALWAYS, Probability::NEVER),
+            |faults| faults.refused = Probability::ALWAYS,
             Errno::CONNREFUSED,
         ),
         (
-            faults(Probability::NEVER, Probability::ALWAYS),
+            |faults| faults.unreachable = Probability::ALWAYS,
             Errno::HOSTUNREACH,
         ),
-    ] {
-        let mut net = net_with(
-            Link {
-                faults,
-                ..Link::default()
-            },
-            |_, _| {},
-        );
+    ];
+    for (plant, errno) in rows {
+        let mut net = faulty(plant);
         let stream = start(&mut net).unwrap();
         assert!(poll(&mut net, None)[0].closed);
         assert!(is_errno(&net.connected(&stream).unwrap_err(), errno));
@@ -245,9 +234,7 @@ fn connects_to_an_address_without_a_server_are_refused() {
 
 #[test]
 fn a_black_hole_never_answers() {
-    let mut link = Link::default();
-    link.faults.black_hole = Probability::ALWAYS;
-    let mut net = net_with(link, |_, _| {});
+    let mut net = faulty(|faults| faults.black_hole = Probability::ALWAYS);
     let stream = start(&mut net).unwrap();
     assert!(poll(&mut net, Some(1_000_000 * MS)).is_empty());
     assert!(!net.connected(&stream).unwrap());
@@ -540,139 +527,4 @@ fn the_chosen_call_fails_and_no_other() {
         program(Some((4, Failure::OneByte))).unwrap(),
         [&b"h"[..], b"ello"]
     );
-}
-
-#[test]
-fn the_same_seed_repeats_the_run() {
-    let run = |seed| {
-        let mut link = Link {
-            segment: 1..=50,
-            ..Link::default()
-        };
-        link.latency = Duration::ZERO..=10 * MS;
-        link.faults.short_read = Probability::per_mille(300);
-        link.faults.spurious = Probability::per_mille(300);
-        link.faults.reset = Probability::per_mille(20);
-        let mut net = SimNet::new(seed);
-        net.listen(address(), link, HttpServer::default());
-        let mut stream = connect(&mut net);
-        write(
-            &mut net,
-            &mut stream,
-            b"GET / HTTP/1.1\r\nX-Id: 5\r\nConnection: close\r\n\r\n",
-        )
-        .unwrap();
-        let (bytes, _) = read_to_end(&mut net, &mut stream);
-        net.close(stream);
-        (bytes, net.trace(), net.random())
-    };
-    for seed in 0..20 {
-        assert_eq!(run(seed), run(seed));
-        assert_ne!(run(seed).1, run(seed + 1).1);
-    }
-}
-
-/// Sends `request` at once on a new connection and reads until the server closes.
-fn exchange(seed: u64, server: &HttpServer, request: &str) -> String {
-    let mut net = SimNet::new(seed);
-    net.listen(
-        address(),
-        Link {
-            segment: 1..=99,
-            ..Link::default()
-        },
-        server.clone(),
-    );
-    let mut stream = connect(&mut net);
-    write(&mut net, &mut stream, request.as_bytes()).unwrap();
-    let (bytes, end) = read_to_end(&mut net, &mut stream);
-    end.unwrap();
-    net.close(stream);
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-#[test]
-fn the_http_server_reads_requests_in_every_framing() {
-    let server = HttpServer::default();
-    let answer = exchange(
-        3,
-        &server,
-        "GET /a HTTP/1.1\r\nX-Id: 1\r\n\r\n\
-         PUT /b HTTP/1.1\r\nx-id: 2\r\ncontent-length: 5\r\n\r\nhello\
-         POST /c HTTP/1.1\r\nX-Id: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\nT: 1\r\n\r\n\
-         HEAD /d HTTP/1.1\r\nX-Id: 4\r\nConnection: close\r\n\r\n",
-    );
-    let journal = server.journal();
-    let received: Vec<_> = journal
-        .iter()
-        .map(|received| {
-            (
-                received.id,
-                received.method.as_str(),
-                received.target.as_str(),
-                received.whole,
-            )
-        })
-        .collect();
-    let all = [
-        (1, "GET", "/a", true),
-        (2, "PUT", "/b", true),
-        (3, "POST", "/c", true),
-        (4, "HEAD", "/d", true),
-    ];
-    assert_eq!(
-        received,
-        all[..received.len()],
-        "it may close early, but receives in order"
-    );
-    let got = format!("X-Got: {}\r\n", HttpServer::digest(b"hello"));
-    assert_eq!(
-        answer.matches(&got).count(),
-        received.len().min(3).saturating_sub(1),
-        "{answer}"
-    );
-}
-
-#[test]
-fn the_http_server_answers_in_every_framing() {
-    let server = HttpServer::new(Behaviour {
-        http10: Probability::per_mille(300),
-        ..Behaviour::default()
-    });
-    let mut seen = [0; 4];
-    for seed in 0..200 {
-        let answer = exchange(
-            seed,
-            &server,
-            "GET / HTTP/1.1\r\nX-Id: 8\r\nConnection: close\r\n\r\n",
-        );
-        assert!(answer.contains("\r\nX-Id: 8\r\n"), "{answer}");
-        let kind = if answer.contains("chunked") {
-            0
-        } else if answer.contains("Content-Length") {
-            1
-        } else if answer.contains(" 204 ") || answer.contains(" 304 ") {
-            2
-        } else {
-            3
-        };
-        seen[kind] += 1;
-    }
-    assert!(seen.iter().all(|n| *n > 5), "{seen:?}");
-}
-
-#[test]
-fn the_http_server_closes_idle_connections() {
-    let behaviour = Behaviour {
-        idle: Some(50 * MS),
-        ..Behaviour::default()
-    };
-    let mut net = SimNet::new(1);
-    net.listen(address(), Link::default(), HttpServer::new(behaviour));
-    let began = net.now();
-    let mut stream = connect(&mut net);
-    let (bytes, end) = read_to_end(&mut net, &mut stream);
-    assert!(bytes.is_empty() && end.is_ok());
-    assert_eq!(net.now() - began, 52 * MS);
-    net.close(stream);
 }
