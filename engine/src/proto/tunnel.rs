@@ -246,11 +246,16 @@ mod tests {
 
     #[test]
     fn an_endless_answer_exceeds_a_limit() {
-        let mut tunnel = Tunnel::new("h:443", None, None).unwrap();
-        sent(&mut tunnel, 100);
-        tunnel.handle_read(b"HTTP/1.1 200 x\r\n").unwrap();
-        let fault = (0..100_000).find_map(|_| tunnel.handle_read(b"A: bbbbbbbbbb\r\n").err());
-        assert!(matches!(fault, Some(ProxyFault::Limit(_))), "{fault:?}");
+        for (first, piece) in [
+            (&b"HTTP/1.1 200 x\r\n"[..], &b"A: bbbbbbbbbb\r\n"[..]),
+            (b"", b"HTTP/1.1 103 x\r\n\r\n"),
+        ] {
+            let mut tunnel = Tunnel::new("h:443", None, None).unwrap();
+            sent(&mut tunnel, 100);
+            tunnel.handle_read(first).unwrap();
+            let fault = (0..100_000).find_map(|_| tunnel.handle_read(piece).err());
+            assert!(matches!(fault, Some(ProxyFault::Limit(_))), "{fault:?}");
+        }
     }
 
     #[test]

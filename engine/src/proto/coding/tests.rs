@@ -358,70 +358,57 @@ fn headers_stay_as_received() {
 /// Responses without a body, or with a part of a body.
 #[test]
 fn responses_without_a_whole_body_are_not_decoded() {
-    let check = |mut request: Request, input: &str, decoded, body: &str| {
-        let limits = &Limits::default();
+    let gzip = "Content-Encoding: gzip\r\n";
+    let part = "Content-Range: bytes 3-6/99\r\nContent-Length: 4\r\n\r\npart";
+    let empty = "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+    // Headers of interim responses have no effect.
+    let early = "HTTP/1.1 103 Early Hints\r\n";
+    let late = "\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    for (method, start, rest, decoded, body) in [
+        (
+            "HEAD",
+            "HTTP/1.1 200 OK\r\n",
+            "Content-Length: 999\r\n\r\n",
+            false,
+            "",
+        ),
+        ("GET", "HTTP/1.1 204 No Content\r\n", "\r\n", false, ""),
+        (
+            "GET",
+            "HTTP/1.1 304 Not Modified\r\n",
+            "Content-Length: 9\r\n\r\n",
+            false,
+            "",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 200 OK\r\n",
+            "Content-Length: 0\r\n\r\n",
+            false,
+            "",
+        ),
+        ("GET", "HTTP/1.1 200 OK\r\n", empty, true, ""),
+        (
+            "GET",
+            "HTTP/1.1 206 Partial Content\r\n",
+            part,
+            false,
+            "part",
+        ),
+        ("GET", early, late, false, "hi"),
+    ] {
+        let input = format!("{start}{gzip}{rest}");
         for size in [1, input.len()] {
             let pieces: Vec<&[u8]> = input.as_bytes().chunks(size).collect();
-            let mut response = Response::new();
-            let outcome = run(&mut request, &pieces, None, limits, &mut response);
+            let mut request = Request::new(method, "/");
+            request.decode(Codings::all());
+            let limits = &Limits::default();
+            let outcome = run(&mut request, &pieces, None, limits, &mut Response::new());
             assert_eq!(outcome.result, Ok(Reuse::Keep), "{input}");
-            assert_eq!(
-                (outcome.decoded, &*outcome.body),
-                (decoded, body.as_bytes()),
-                "{input}"
-            );
+            let got = (outcome.decoded, &*outcome.body);
+            assert_eq!(got, (decoded, body.as_bytes()), "{input}");
         }
-    };
-    let get = || decoding(Codings::all());
-    let mut head = Request::head("/");
-    head.decode(Codings::all());
-    let gzip = "Content-Encoding: gzip\r\n";
-    check(
-        head,
-        &format!("HTTP/1.1 200 OK\r\n{gzip}Content-Length: 999\r\n\r\n"),
-        false,
-        "",
-    );
-    check(
-        get(),
-        &format!("HTTP/1.1 204 No Content\r\n{gzip}\r\n"),
-        false,
-        "",
-    );
-    check(
-        get(),
-        &format!("HTTP/1.1 304 Not Modified\r\n{gzip}Content-Length: 9\r\n\r\n"),
-        false,
-        "",
-    );
-    check(
-        get(),
-        &format!("HTTP/1.1 200 OK\r\n{gzip}Content-Length: 0\r\n\r\n"),
-        false,
-        "",
-    );
-    let chunked = "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
-    check(
-        get(),
-        &format!("HTTP/1.1 200 OK\r\n{gzip}{chunked}"),
-        true,
-        "",
-    );
-    let part = "Content-Range: bytes 3-6/99\r\nContent-Length: 4\r\n\r\npart";
-    check(
-        get(),
-        &format!("HTTP/1.1 206 Partial Content\r\n{gzip}{part}"),
-        false,
-        "part",
-    );
-    // Headers of interim responses have no effect.
-    let interim = format!("HTTP/1.1 103 Early Hints\r\n{gzip}\r\n");
-    check(
-        get(),
-        &format!("{interim}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"),
-        false,
-        "hi",
-    );
+    }
 }
 
 /// Only the end of the connection frames this body, so an empty one cannot be told from a lost one.
