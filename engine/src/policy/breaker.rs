@@ -422,7 +422,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::error::{DnsError, Sent, Shortage, TimeLimit};
+    use crate::error::{DnsError, Sent, Shortage, TimeLimit, TlsFault};
 
     fn config() -> BreakerConfig {
         BreakerConfig {
@@ -477,6 +477,7 @@ mod tests {
             Unknown
         );
         assert_eq!(health(TimeLimit::Total.into(), Phase::Queue), Unknown);
+        assert_eq!(health(TlsFault::UnknownIssuer.into(), Phase::Tls), Failure);
     }
 
     #[test]

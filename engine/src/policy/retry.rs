@@ -435,78 +435,50 @@ mod tests {
 
     #[test]
     fn rules_hold_for_their_class_alone() {
+        use FailureClass::{
+            ConnectTimeout, Dns, FirstByteTimeout, ReadTimeout, Refused, Reset, Truncated,
+        };
+        use Sent::{NoReplyByte, Nothing, Partial};
+        use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable};
+        let late = ErrorKind::Timeout;
+        let peer = ErrorKind::Peer;
         let errors = [
+            (io(ConnectionRefused), Phase::Connect, Nothing, Refused),
+            (io(HostUnreachable), Phase::Connect, Nothing, Refused),
+            (io(ConnectionReset), Phase::FirstByte, NoReplyByte, Reset),
+            (peer(PeerFault::Empty), Phase::FirstByte, NoReplyByte, Reset),
+            (io(ConnectionReset), Phase::Body, Partial, Truncated),
+            (peer(PeerFault::Truncated), Phase::Body, Partial, Truncated),
+            (late(TimeLimit::Resolve), Phase::Resolve, Nothing, Dns),
             (
-                io(io::ErrorKind::ConnectionRefused),
+                late(TimeLimit::Connect),
                 Phase::Connect,
-                Sent::Nothing,
-                FailureClass::Refused,
+                Nothing,
+                ConnectTimeout,
             ),
             (
-                io(io::ErrorKind::HostUnreachable),
-                Phase::Connect,
-                Sent::Nothing,
-                FailureClass::Refused,
-            ),
-            (
-                io(io::ErrorKind::ConnectionReset),
-                Phase::FirstByte,
-                Sent::NoReplyByte,
-                FailureClass::Reset,
-            ),
-            (
-                PeerFault::Empty.into(),
-                Phase::FirstByte,
-                Sent::NoReplyByte,
-                FailureClass::Reset,
-            ),
-            (
-                io(io::ErrorKind::ConnectionReset),
-                Phase::Body,
-                Sent::Partial,
-                FailureClass::Truncated,
-            ),
-            (
-                PeerFault::Truncated.into(),
-                Phase::Body,
-                Sent::Partial,
-                FailureClass::Truncated,
-            ),
-            (
-                TimeLimit::Resolve.into(),
-                Phase::Resolve,
-                Sent::Nothing,
-                FailureClass::Dns,
-            ),
-            (
-                TimeLimit::Connect.into(),
-                Phase::Connect,
-                Sent::Nothing,
-                FailureClass::ConnectTimeout,
-            ),
-            (
-                TimeLimit::Handshake.into(),
+                late(TimeLimit::Handshake),
                 Phase::Tls,
-                Sent::Nothing,
-                FailureClass::ConnectTimeout,
+                Nothing,
+                ConnectTimeout,
             ),
             (
-                TimeLimit::FirstByte.into(),
+                late(TimeLimit::FirstByte),
                 Phase::FirstByte,
-                Sent::NoReplyByte,
-                FailureClass::FirstByteTimeout,
+                NoReplyByte,
+                FirstByteTimeout,
             ),
             (
-                TimeLimit::BetweenBytes.into(),
+                late(TimeLimit::BetweenBytes),
                 Phase::Body,
-                Sent::Partial,
-                FailureClass::ReadTimeout,
+                Partial,
+                ReadTimeout,
             ),
             (
-                TimeLimit::Write.into(),
+                late(TimeLimit::Write),
                 Phase::Send,
-                Sent::NoReplyByte,
-                FailureClass::ReadTimeout,
+                NoReplyByte,
+                ReadTimeout,
             ),
         ];
         let (get, post) = (Request::get("/"), Request::post("/", "x"));

@@ -17,137 +17,82 @@ fn sent(jar: &CookieJar, to: &str) -> String {
     String::from_utf8(out[1..].to_vec()).unwrap()
 }
 
+/// The rows of a table, without what explains them.
+fn rows(table: &str) -> impl Iterator<Item = &str> {
+    let rows = table.lines().map(str::trim);
+    rows.filter(|row| !row.is_empty() && !row.starts_with('#'))
+}
+
 #[test]
 fn which_cookie_goes_where() {
-    for (from, value, to, goes) in [
-        ("http://h.x/", "a=b", "http://h.x/", true),
-        ("http://H.x/", "a=b", "http://h.X:81/p?q", true),
-        ("http://u:p@h.x?q", "a=b", "https://h.x/", true),
-        ("http://h.x/", "a=b", "http://www.h.x/", false),
-        ("http://h.x/", "a=b", "http://x/", false),
-        ("http://h.x/", "a=b", "http://h.x./", false),
-        ("http://h.x/", "a=b; Domain=h.x", "http://www.h.x/", true),
-        ("http://h.x/", "a=b; Domain=.H.X", "http://a.www.h.x/", true),
-        ("http://h.x/", "a=b; Domain=h.x", "http://nh.x/", false),
-        ("http://www.h.x/", "a=b; Domain=h.x", "http://h.x/", true),
-        ("http://www.h.x/", "a=b; Domain=g.x", "http://g.x/", false),
-        (
-            "http://www.h.x/",
-            "a=b; Domain=www.h.x",
-            "http://h.x/",
-            false,
-        ),
-        // A domain of one label is a public suffix, unless the label is the host itself.
-        ("http://h.x/", "a=b; Domain=x", "http://h.x/", false),
-        ("http://h.x/", "a=b; Domain=x", "http://g.x/", false),
-        (
-            "http://localhost/",
-            "a=b; Domain=localhost",
-            "http://localhost/",
-            true,
-        ),
-        (
-            "http://localhost/",
-            "a=b; Domain=localhost",
-            "http://a.localhost/",
-            false,
-        ),
-        (
-            "http://h.co.uk/",
-            "a=b; Domain=co.uk",
-            "http://g.co.uk/",
-            false,
-        ),
-        // IP addresses have no parent domains.
-        ("http://127.0.0.1/", "a=b", "http://127.0.0.1:99/", true),
-        (
-            "http://127.0.0.1/",
-            "a=b; Domain=0.0.1",
-            "http://127.0.0.1/",
-            false,
-        ),
-        ("http://[::1]/", "a=b", "http://[0::1]/", true),
-        // Paths.
-        ("http://h.x/a/b", "a=b", "http://h.x/a/c", true),
-        ("http://h.x/a/b", "a=b", "http://h.x/ac", false),
-        ("http://h.x/a/b", "a=b; Path=/", "http://h.x/", true),
-        ("http://h.x/", "a=b; Path=/p", "http://h.x/p/q", true),
-        ("http://h.x/", "a=b; Path=/p", "http://h.x/pq", false),
-        ("http://h.x/", "a=b; Path=p", "http://h.x/q", true),
-        // Secure.
-        ("https://h.x/", "a=b; Secure", "https://h.x/", true),
-        ("https://h.x/", "a=b; Secure", "http://h.x/", false),
-        ("http://h.x/", "a=b; Secure", "https://h.x/", false),
-        (
-            "http://localhost/",
-            "a=b; Secure",
-            "http://localhost/",
-            true,
-        ),
-        (
-            "http://127.0.0.1/",
-            "a=b; Secure",
-            "http://127.0.0.1/",
-            true,
-        ),
-        (
-            "https://h.x/",
-            "a=b; HttpOnly; SameSite=Strict",
-            "http://h.x/",
-            true,
-        ),
-        ("https://h.x/", "__Secure-a=b", "https://h.x/", false),
-        ("https://h.x/", "__Secure-a=b; Secure", "https://h.x/", true),
-        ("https://h.x/", "__host-a=b; Secure", "https://h.x/", false),
-        (
-            "https://h.x/",
-            "__Host-a=b; Secure; Path=/",
-            "https://h.x/",
-            true,
-        ),
-        (
-            "https://h.x/",
-            "__Host-a=b; Secure; Path=/; Domain=h.x",
-            "https://h.x/",
-            false,
-        ),
-        // Time.
-        ("http://h.x/", "a=b; Max-Age=100", "http://h.x/", true),
-        (
-            "http://h.x/",
-            "a=b; Max-Age=99999999999999999999",
-            "http://h.x/",
-            true,
-        ),
-        ("http://h.x/", "a=b; Max-Age=0", "http://h.x/", false),
-        ("http://h.x/", "a=b; Max-Age=-1", "http://h.x/", false),
-        (
-            "http://h.x/",
-            "a=b; Expires=Wed, 21 Oct 2015 07:28:00 GMT",
-            "http://h.x/",
-            false,
-        ),
-        (
-            "http://h.x/",
-            "a=b; Expires=Fri, 01 Jan 2099 00:00:00 GMT",
-            "http://h.x/",
-            true,
-        ),
-        // Malformed.
-        ("http://h.x/", "", "http://h.x/", false),
-        ("http://h.x/", "a", "http://h.x/", false),
-        ("http://h.x/", "=b", "http://h.x/", false),
-        ("http://h.x/", "a=b\x01c", "http://h.x/", false),
-        ("http://h.x/", "a=b\tc", "http://h.x/", false),
-        ("http://h.x/", "a=\"b c\"", "http://h.x/", true),
-    ] {
+    // From where, `Set-Cookie`, to where, and `not` if it is not sent there.
+    for row in rows(
+        r#"
+        http://h.x/ [a=b] http://h.x/
+        http://H.x/ [a=b] http://h.X:81/p?q
+        http://u:p@h.x?q [a=b] https://h.x/
+        http://h.x/ [a=b] http://www.h.x/ not
+        http://h.x/ [a=b] http://x/ not
+        http://h.x/ [a=b] http://h.x./ not
+        http://h.x/ [a=b; Domain=h.x] http://www.h.x/
+        http://h.x/ [a=b; Domain=.H.X] http://a.www.h.x/
+        http://h.x/ [a=b; Domain=h.x] http://nh.x/ not
+        http://www.h.x/ [a=b; Domain=h.x] http://h.x/
+        http://www.h.x/ [a=b; Domain=g.x] http://g.x/ not
+        http://www.h.x/ [a=b; Domain=www.h.x] http://h.x/ not
+        # A domain of one label is a public suffix, unless the label is the host itself.
+        http://h.x/ [a=b; Domain=x] http://h.x/ not
+        http://h.x/ [a=b; Domain=x] http://g.x/ not
+        http://localhost/ [a=b; Domain=localhost] http://localhost/
+        http://localhost/ [a=b; Domain=localhost] http://a.localhost/ not
+        http://h.co.uk/ [a=b; Domain=co.uk] http://g.co.uk/ not
+        # IP addresses have no parent domains.
+        http://127.0.0.1/ [a=b] http://127.0.0.1:99/
+        http://127.0.0.1/ [a=b; Domain=0.0.1] http://127.0.0.1/ not
+        http://[::1]/ [a=b] http://[0::1]/
+        # Paths.
+        http://h.x/a/b [a=b] http://h.x/a/c
+        http://h.x/a/b [a=b] http://h.x/ac not
+        http://h.x/a/b [a=b; Path=/] http://h.x/
+        http://h.x/ [a=b; Path=/p] http://h.x/p/q
+        http://h.x/ [a=b; Path=/p] http://h.x/pq not
+        http://h.x/ [a=b; Path=p] http://h.x/q
+        # Secure.
+        https://h.x/ [a=b; Secure] https://h.x/
+        https://h.x/ [a=b; Secure] http://h.x/ not
+        http://h.x/ [a=b; Secure] https://h.x/ not
+        http://localhost/ [a=b; Secure] http://localhost/
+        http://127.0.0.1/ [a=b; Secure] http://127.0.0.1/
+        https://h.x/ [a=b; HttpOnly; SameSite=Strict] http://h.x/
+        https://h.x/ [__Secure-a=b] https://h.x/ not
+        https://h.x/ [__Secure-a=b; Secure] https://h.x/
+        https://h.x/ [__host-a=b; Secure] https://h.x/ not
+        https://h.x/ [__Host-a=b; Secure; Path=/] https://h.x/
+        https://h.x/ [__Host-a=b; Secure; Path=/; Domain=h.x] https://h.x/ not
+        # Time.
+        http://h.x/ [a=b; Max-Age=100] http://h.x/
+        http://h.x/ [a=b; Max-Age=99999999999999999999] http://h.x/
+        http://h.x/ [a=b; Max-Age=0] http://h.x/ not
+        http://h.x/ [a=b; Max-Age=-1] http://h.x/ not
+        http://h.x/ [a=b; Expires=Wed, 21 Oct 2015 07:28:00 GMT] http://h.x/ not
+        http://h.x/ [a=b; Expires=Fri, 01 Jan 2099 00:00:00 GMT] http://h.x/
+        # Malformed.
+        http://h.x/ [] http://h.x/ not
+        http://h.x/ [a] http://h.x/ not
+        http://h.x/ [=b] http://h.x/ not
+        http://h.x/ [a=b\x01c] http://h.x/ not
+        http://h.x/ [a=b\tc] http://h.x/ not
+        http://h.x/ [a="b c"] http://h.x/
+        "#,
+    ) {
+        let (from, rest) = row.split_once(" [").unwrap();
+        let (value, to) = rest.split_once("] ").unwrap();
+        let value = value.replace("\\x01", "\x01").replace("\\t", "\t");
+        let goes = !to.ends_with(" not");
+        let to = to.trim_end_matches(" not");
         let jar = CookieJar::new().with_public_suffixes(|name| name == "co.uk");
-        set(&jar, from, value);
-        assert_eq!(
-            !sent(&jar, to).is_empty(),
-            goes,
-            "{value} from {from} to {to}"
-        );
+        set(&jar, from, &value);
+        assert_eq!(!sent(&jar, to).is_empty(), goes, "{row}");
     }
     let jar = CookieJar::new();
     jar.store(
@@ -192,76 +137,43 @@ fn replaced_deleted_and_in_order() {
 /// same URLs (draft-ietf-httpbis-rfc6265bis §5.7, step 11).
 #[test]
 fn secure_cookies_are_not_shadowed() {
-    for (kept, from, new, set_it) in [
-        // The same domain and path, and more exact paths.
-        (
-            "s=1; Secure; Path=/login",
-            "http://h.x/",
-            "s=2; Path=/login",
-            false,
-        ),
-        (
-            "s=1; Secure; Path=/login",
-            "http://h.x/",
-            "s=2; Path=/login/",
-            false,
-        ),
-        (
-            "s=1; Secure; Path=/login",
-            "http://h.x/",
-            "s=2; Path=/login/en",
-            false,
-        ),
-        ("s=1; Secure; Path=/", "http://h.x/", "s=2; Path=/a", false),
-        (
-            "s=1; Secure; Path=/a/",
-            "http://h.x/",
-            "s=2; Path=/a/b",
-            false,
-        ),
-        // Paths to which the other cookie is not sent.
-        (
-            "s=1; Secure; Path=/login",
-            "http://h.x/",
-            "s=2; Path=/",
-            true,
-        ),
-        (
-            "s=1; Secure; Path=/login",
-            "http://h.x/",
-            "s=2; Path=/loginhelper",
-            true,
-        ),
-        ("s=1; Secure; Path=/a/", "http://h.x/", "s=2; Path=/a", true),
-        // Domains above and below, for this host alone or not.
-        ("s=1; Secure", "http://h.x/", "s=2; Domain=h.x", false),
-        ("s=1; Secure; Domain=h.x", "http://h.x/", "s=2", false),
-        ("s=1; Secure; Domain=h.x", "http://www.h.x/", "s=2", false),
-        (
-            "s=1; Secure; Domain=h.x",
-            "http://a.www.h.x/",
-            "s=2; Domain=www.h.x",
-            false,
-        ),
-        ("s=1; Secure", "http://www.h.x/", "s=2", false),
-        ("s=1; Secure", "http://www.h.x/", "s=2; Max-Age=0", false),
-        // Names that only end alike, and other names of cookies.
-        ("s=1; Secure", "http://nh.x/", "s=2", true),
-        ("s=1; Secure", "http://h.xx/", "s=2", true),
-        ("s=1; Secure", "http://h.x/", "S=2", true),
-        // Cookies that are not `Secure`, and safe connections.
-        ("s=1", "http://www.h.x/", "s=2; Path=/a", true),
-        ("s=1; Secure", "https://h.x/", "s=2; Path=/a", true),
-    ] {
+    // What `https://h.x/` has set, from where another one comes, that one, and `not` if it is not kept.
+    for row in rows(
+        r#"
+        # The same domain and path, and more exact paths.
+        [s=1; Secure; Path=/login] http://h.x/ [s=2; Path=/login] not
+        [s=1; Secure; Path=/login] http://h.x/ [s=2; Path=/login/] not
+        [s=1; Secure; Path=/login] http://h.x/ [s=2; Path=/login/en] not
+        [s=1; Secure; Path=/] http://h.x/ [s=2; Path=/a] not
+        [s=1; Secure; Path=/a/] http://h.x/ [s=2; Path=/a/b] not
+        # Paths to which the other cookie is not sent.
+        [s=1; Secure; Path=/login] http://h.x/ [s=2; Path=/]
+        [s=1; Secure; Path=/login] http://h.x/ [s=2; Path=/loginhelper]
+        [s=1; Secure; Path=/a/] http://h.x/ [s=2; Path=/a]
+        # Domains above and below, for this host alone or not.
+        [s=1; Secure] http://h.x/ [s=2; Domain=h.x] not
+        [s=1; Secure; Domain=h.x] http://h.x/ [s=2] not
+        [s=1; Secure; Domain=h.x] http://www.h.x/ [s=2] not
+        [s=1; Secure; Domain=h.x] http://a.www.h.x/ [s=2; Domain=www.h.x] not
+        [s=1; Secure] http://www.h.x/ [s=2] not
+        [s=1; Secure] http://www.h.x/ [s=2; Max-Age=0] not
+        # Names that only end alike, and other names of cookies.
+        [s=1; Secure] http://nh.x/ [s=2]
+        [s=1; Secure] http://h.xx/ [s=2]
+        [s=1; Secure] http://h.x/ [S=2]
+        # Cookies that are not `Secure`, and safe connections.
+        [s=1] http://www.h.x/ [s=2; Path=/a]
+        [s=1; Secure] https://h.x/ [s=2; Path=/a]
+        "#,
+    ) {
+        let (kept, rest) = row[1..].split_once("] ").unwrap();
+        let (from, rest) = rest.split_once(" [").unwrap();
+        let (new, not) = rest.split_once(']').unwrap();
         let jar = CookieJar::new();
         set(&jar, "https://h.x/", kept);
         let before = jar.len();
         set(&jar, from, new);
-        assert_eq!(
-            jar.len() > before,
-            set_it,
-            "{new} from {from} beside {kept}"
-        );
+        assert_eq!(jar.len() > before, not.is_empty(), "{row}");
     }
     // From below to above.
     for (host, set_it) in [("www.h.x", false), ("a.www.h.x", false), ("nh.x", true)] {

@@ -436,7 +436,6 @@ fn each_bad_certificate_has_its_own_fault() {
     ));
 }
 
-/// A certificate like those of `openssl req -x509`: its own authority.
 /// A verifier that trusts one key, whatever the certificate says.
 #[derive(Debug)]
 struct OneKey(Vec<u8>, Arc<CryptoProvider>);

@@ -160,7 +160,6 @@ fn invalid_versions_and_names() {
     }
 }
 
-/// Neither errors nor `Debug` show a key.
 fn own(edit: impl FnOnce(&mut ClientConfig)) -> Arc<ClientConfig> {
     let mut own = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -233,6 +232,7 @@ fn a_proxy_gets_no_certificate_of_the_callers_configuration() {
     assert!(!for_proxies.client_auth_cert_resolver.has_certs());
 }
 
+/// Neither errors nor `Debug` show a key.
 #[test]
 fn keys_are_not_shown() {
     let (chain, key) = self_signed();
