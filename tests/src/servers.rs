@@ -34,15 +34,6 @@ pub enum Kind {
         /// Directives, each with its semicolon.
         extra: String,
     },
-    /// The same with TLS, both versions and both ways of resumption.
-    NginxTls {
-        /// The certificate.
-        chain: PathBuf,
-        /// Its key.
-        key: PathBuf,
-        /// Directives, each with its semicolon.
-        extra: String,
-    },
     /// Apache httpd with `mod_autoindex`.
     Apache {
         /// The arguments of `IndexOptions`; empty for a plain list.
@@ -97,11 +88,7 @@ impl WebServer {
 
     /// The URL of its root directory.
     pub fn url(&self) -> String {
-        let scheme = match self.kind {
-            Kind::NginxTls { .. } => "https",
-            _ => "http",
-        };
-        format!("{scheme}://{}/", self.port.address)
+        format!("http://{}/", self.port.address)
     }
 
     /// Tells the server to read its configuration again: its workers, and so all connections, are replaced.
@@ -110,13 +97,6 @@ impl WebServer {
             Kind::Apache { .. } => Signal::USR1,
             _ => Signal::HUP,
         });
-    }
-
-    /// Stops the server and starts it again on the same port.
-    pub fn restart(&mut self, root: &Path) {
-        self.shut_down();
-        self.child = run(&self.kind, self.port.address, root, self.directory.path());
-        self.wait_ready();
     }
 
     /// Stops the server, so that its log is complete, and returns the request lines that it logged, in order.
@@ -148,7 +128,7 @@ impl WebServer {
     /// Ends the server gracefully, so that it finishes what it is answering and logging.
     fn shut_down_gracefully(&mut self) {
         self.end_with(match self.kind {
-            Kind::Nginx { .. } | Kind::NginxTls { .. } => Signal::QUIT,
+            Kind::Nginx { .. } => Signal::QUIT,
             Kind::Apache { .. } => Signal::WINCH,
             // It logs before it answers. INT may be ignored here, as for what a shell has put in the background.
             Kind::Python => Signal::TERM,
@@ -215,15 +195,6 @@ fn command(kind: &Kind, address: SocketAddr, root: &Path, directory: &Path) -> C
             directory,
             &nginx_configuration(&address.to_string(), root, extra),
         ),
-        Kind::NginxTls { chain, key, extra } => {
-            let (chain, key) = (chain.display(), key.display());
-            let extra = format!(
-                "ssl_certificate {chain}; ssl_certificate_key {key};
-                 ssl_protocols TLSv1.2 TLSv1.3; ssl_session_cache shared:tls:1m; {extra}"
-            );
-            let configuration = nginx_configuration(&format!("{address} ssl"), root, &extra);
-            nginx(directory, &configuration)
-        }
         Kind::Apache {
             index_options,
             extra,
@@ -384,24 +355,6 @@ impl ProxyServer {
             let port = address.port().to_string();
             command.args(["-i", &address.ip().to_string(), "-p", &port]);
             command.args(["-u", user, "-P", password]);
-            command
-        })
-    }
-
-    /// HAProxy in front of a web server; it asks for no password.
-    ///
-    /// # Panics
-    /// When it is not installed or does not come up.
-    pub fn haproxy(server: SocketAddr) -> Self {
-        Self::start(|address, directory| {
-            let configuration = format!(
-                "defaults\n mode http\n timeout connect 10s\n timeout client 30s\n timeout server 30s\n\
-                 frontend front\n bind {address}\n default_backend back\n\
-                 backend back\n server one {server}\n"
-            );
-            let mut command = Command::new(find_program("haproxy"));
-            command.arg("-db").arg("-f");
-            command.arg(write(directory, &configuration));
             command
         })
     }

@@ -1,7 +1,7 @@
 //! All tests of this package but those of `servers`, in one program, so that the engine and the crawler are linked once.
 //!
 //! What needs a program that may not be there is ignored, with the reason. Each module is a filter: `real_servers::`,
-//! `find_servers::` and `find_gnu::` need nginx, Apache httpd, HAProxy, tinyproxy, microsocks and python3, `curl::` needs
+//! `find_servers::` and `find_gnu::` need nginx, Apache httpd, tinyproxy, microsocks and python3, `curl::` needs
 //! curl, `websocket::` needs python3-aiohttp, and `blackbox::catalogue::` a network namespace.
 
 mod blackbox;
