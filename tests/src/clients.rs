@@ -32,11 +32,6 @@ pub fn client_with(server: &Server, config: HostConfig) -> HostClient {
     HostClient::new(Upstream::tcp([server.address()]), config).expect("a readiness queue")
 }
 
-/// A client of `server` over its Unix socket with [`config`].
-pub fn unix_client(server: &Server) -> HostClient {
-    HostClient::new(Upstream::unix(server.path()), config()).expect("a readiness queue")
-}
-
 /// Drives the client until `done` holds, and returns what completed meanwhile.
 pub fn drive_until(
     client: &mut HostClient,

@@ -1021,8 +1021,6 @@ pub fn sockets_to(remote: SocketAddr, state: &str) -> usize {
 
 /// A state of [`sockets_to`], as /proc/net/tcp writes it.
 pub const SYN_SENT: &str = "02";
-/// A state of [`sockets_to`]: the other side has closed.
-pub const CLOSE_WAIT: &str = "08";
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,23 +1,18 @@
 //! The catalogue of faults: what can go wrong with a connection, at every stage of a call, with the error that it ends
 //! in. Each leaves no connection and no descriptor behind, and does not disturb the next call.
 //!
-//! What needs more than exact bytes stands below the tables: clocks that jump, and, in a network of its own, ports that
-//! run out and packets that are lost.
+//! What needs more than exact bytes stands below the tables, in a network of its own: ports that run out and packets that
+//! are lost.
 
-use std::cell::Cell;
 use std::fs;
-use std::io::{self, ErrorKind as Io, IoSlice};
+use std::io::{self, ErrorKind as Io};
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
-
-use courser::net::os::OsNet;
-use courser::net::{Address, Event, Net, Token, Waker};
 
 use courser::{
     BatchConfig, Call, CallId, Client, Completion, Config, Error, ErrorKind, HostClient,
     HostConfig, LatePolicy, LimitExceeded, Limits, PeerFault, Phase, PipelineClient,
-    PipelineConfig, Read, Request, Response, Retry, Sent, SocketOptions, TimeLimit, Upstream,
+    PipelineConfig, Read, Request, Response, Retry, Sent, TimeLimit, Upstream,
 };
 use tests::alone::{assert_descriptors, command, descriptors, in_own_network, in_own_process};
 use tests::clients::{
@@ -35,7 +30,7 @@ struct Stage {
     /// Of a long body, of which the server reads the head alone.
     upload: bool,
     /// What the server has sent by then, and what it may repeat without end.
-    said: &'static str,
+    said: String,
     more: &'static str,
     phase: Phase,
 }
@@ -55,22 +50,34 @@ enum End {
     Drip,
 }
 
-const ENDS: [End; 5] = [
-    End::Reset,
-    End::Close,
-    End::HalfClose,
-    End::Stall,
-    End::Drip,
-];
+const ENDS: [End; 5] = {
+    use End::{Close, Drip, HalfClose, Reset, Stall};
+    [Reset, Close, HalfClose, Stall, Drip]
+};
 
 fn stages() -> Vec<Stage> {
-    let answering = |name, said, more, phase| Stage {
+    let answering = |name, said: &str, more, phase| Stage {
         name,
         script: connection().request(),
         upload: false,
-        said,
+        said: said.to_owned(),
         more,
         phase,
+    };
+    let body = |name, rest: &str, more| {
+        answering(
+            name,
+            &format!("HTTP/1.1 200 OK\r\n{rest}"),
+            more,
+            Phase::Body,
+        )
+    };
+    let chunks = |name, rest: &str, more| {
+        body(
+            name,
+            &format!("Transfer-Encoding: chunked\r\n\r\n{rest}"),
+            more,
+        )
     };
     vec![
         Stage {
@@ -90,57 +97,22 @@ fn stages() -> Vec<Stage> {
             "ng-long-long",
             Phase::Head,
         ),
-        answering(
-            "behind an interim response",
-            "HTTP/1.1 103 Early Hints\r\n\r\n",
-            "HTTP/1.1 103 Early Hints\r\n\r\n",
-            Phase::Head,
-        ),
-        answering(
+        answering("behind an interim response", HINTS, HINTS, Phase::Head),
+        body(
             "in a body with a length",
-            "HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\n01234",
+            "Content-Length: 99999\r\n\r\n01234",
             "x",
-            Phase::Body,
         ),
-        answering(
-            "in a body without",
-            "HTTP/1.1 200 OK\r\n\r\n01234",
-            "x",
-            Phase::Body,
-        ),
-        answering(
-            "before the first chunk",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
-            "1\r\nx\r\n",
-            Phase::Body,
-        ),
-        answering(
-            "in the size of a chunk",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5",
-            ";extension",
-            Phase::Body,
-        ),
-        answering(
-            "in a chunk",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n012",
-            "x",
-            Phase::Body,
-        ),
-        answering(
-            "between chunks",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n",
-            "1\r\nx\r\n",
-            Phase::Body,
-        ),
-        answering(
-            "in the trailers",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n0\r\nT: t\r\n",
-            "T: t\r\n",
-            Phase::Body,
-        ),
+        body("in a body without", "\r\n01234", "x"),
+        chunks("before the first chunk", "", "1\r\nx\r\n"),
+        chunks("in the size of a chunk", "5", ";extension"),
+        chunks("in a chunk", "fffff\r\n012", "x"),
+        chunks("between chunks", "5\r\n01234\r\n", "1\r\nx\r\n"),
+        chunks("in the trailers", "5\r\n01234\r\n0\r\nT: t\r\n", "T: t\r\n"),
     ]
 }
 
+const HINTS: &str = "HTTP/1.1 103 Early Hints\r\n\r\n";
 /// A head that has no end.
 const START: &str = "HTTP/1.1 200 OK\r\nX: y";
 
@@ -243,7 +215,7 @@ fn happens_within(limit: Duration, what: &str, stage: &Stage, end: End, manner: 
     let gate = Gate::new();
     let said = match end {
         End::Drip if stage.said.is_empty() => START,
-        _ => stage.said,
+        _ => &stage.said,
     };
     let script = stage.script.clone().send(said).wait(&gate);
     let script = match end {
@@ -376,25 +348,17 @@ enum By {
 
 /// All ways to call. Streaming is the same for all clients, and a pipelining client has none.
 const MANNERS: [Manner; 4] = [
-    Manner {
-        by: By::HostClient,
-        streamed: false,
-    },
-    Manner {
-        by: By::HostClient,
-        streamed: true,
-    },
-    Manner {
-        by: By::Client,
-        streamed: false,
-    },
-    Manner {
-        by: By::PipelineClient,
-        streamed: false,
-    },
+    Manner::new(By::HostClient, false),
+    Manner::new(By::HostClient, true),
+    Manner::new(By::Client, false),
+    Manner::new(By::PipelineClient, false),
 ];
 
 impl Manner {
+    const fn new(by: By, streamed: bool) -> Self {
+        Self { by, streamed }
+    }
+
     fn client(self, server: &Server, host: HostConfig) -> AnyOf {
         let upstream = Upstream::tcp([server.address()]);
         match self.by {
@@ -612,135 +576,6 @@ fn whatever_servers_say() {
             }
         }
     });
-}
-
-// ---- clocks that jump
-
-/// The system's network with a clock of its own, in milliseconds beside the system's.
-struct Skewed(OsNet, Rc<Cell<i64>>);
-
-impl Net for Skewed {
-    type Stream = <OsNet as Net>::Stream;
-
-    fn now(&self) -> Instant {
-        let by = Duration::from_millis(self.1.get().unsigned_abs());
-        match self.1.get() {
-            0.. => self.0.now() + by,
-            _ => self.0.now() - by,
-        }
-    }
-
-    fn connect(
-        &mut self,
-        token: Token,
-        to: &Address,
-        options: &SocketOptions,
-    ) -> io::Result<Self::Stream> {
-        self.0.connect(token, to, options)
-    }
-
-    fn connected(&mut self, stream: &Self::Stream) -> io::Result<bool> {
-        self.0.connected(stream)
-    }
-
-    fn read(&mut self, stream: &mut Self::Stream, buf: &mut [u8]) -> io::Result<usize> {
-        self.0.read(stream, buf)
-    }
-
-    fn read_append(&mut self, stream: &mut Self::Stream, buf: &mut Vec<u8>) -> io::Result<usize> {
-        self.0.read_append(stream, buf)
-    }
-
-    fn write(&mut self, stream: &mut Self::Stream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.0.write(stream, parts)
-    }
-
-    fn poll(&mut self, events: &mut Vec<Event>, timeout: Option<Duration>) -> io::Result<()> {
-        self.0.poll(events, timeout)
-    }
-
-    fn waker(&mut self) -> io::Result<Waker> {
-        self.0.waker()
-    }
-
-    fn close(&mut self, stream: Self::Stream) {
-        self.0.close(stream);
-    }
-
-    fn local_address(&self, stream: &Self::Stream) -> Option<Address> {
-        self.0.local_address(stream)
-    }
-
-    fn random(&mut self) -> u64 {
-        self.0.random()
-    }
-}
-
-const HOUR: i64 = 3_600_000;
-
-#[test]
-fn a_clock_that_jumps_ends_what_is_late_and_nothing_else() {
-    for jump in [HOUR, -HOUR] {
-        let gate = Gate::new();
-        let held = connection()
-            .request()
-            .send(OK)
-            .request()
-            .wait(&gate)
-            .send(OK)
-            .always(OK);
-        let server = Server::start(
-            Transport::Tcp,
-            Behaviour::List([held, connection().always(OK)].into()),
-        );
-        let skew = Rc::new(Cell::new(0));
-        let net = Skewed(OsNet::new().unwrap(), Rc::clone(&skew));
-        let upstream = Upstream::tcp([server.address()]);
-        let mut client = HostClient::with_net(upstream, config(), net).unwrap();
-        let call = || Call::new(Request::get("/"), Response::new());
-        let end = |client: &mut HostClient<Skewed>| client.wait(None).unwrap().unwrap();
-        // While a connection is idle: it has been so for too long, or, as the clock says, not at all.
-        client.submit(call());
-        end(&mut client).outcome.unwrap();
-        // While a call is in flight.
-        client.submit(call());
-        let arrived = Instant::now();
-        while gate.arrived() == 0 {
-            assert!(client.wait(Some(STEP)).unwrap().is_none());
-            assert!(arrived.elapsed() < PATIENCE);
-        }
-        skew.set(jump);
-        if jump > 0 {
-            let error = end(&mut client).outcome.unwrap_err();
-            assert_eq!(Kind::of(&error), Kind::Timeout(TimeLimit::Total));
-            assert_eq!(
-                (error.phase(), error.sent()),
-                (Phase::FirstByte, Sent::NoReplyByte)
-            );
-            assert_eq!(client.counters().open, 0);
-            gate.open();
-        } else {
-            // Its deadline is far away now, but the answer is not.
-            gate.open();
-            let done = end(&mut client);
-            done.outcome.unwrap();
-            assert!(done.report.timings().total < PATIENCE);
-        }
-        // What begins after the jump has its own times.
-        let began = Instant::now();
-        client.submit(call().timeout(PATIENCE));
-        end(&mut client).outcome.unwrap();
-        client.maintain(Duration::from_millis(20)).unwrap();
-        assert!(began.elapsed() < PATIENCE);
-        // And back, with a connection idle.
-        skew.set(0);
-        client.submit(call());
-        end(&mut client).outcome.unwrap();
-        client.close_idle();
-        assert_eq!((client.in_flight(), client.counters().open), (0, 0));
-        drop(client);
-        server.wait_all_ended();
-    }
 }
 
 // ---- a network of its own

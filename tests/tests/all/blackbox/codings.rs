@@ -1,13 +1,13 @@
-//! Content codings over real sockets: buffered and streamed, under every framing, kept connections, back-pressure
-//! while one read holds far more than the consumer wants.
+//! Content codings over real sockets: kept connections, back-pressure while one read holds far more than the consumer
+//! wants. Every coding under every framing is in `engine/src/proto/coding/tests.rs`.
 
 use std::io::{Read, Write};
 
 use courser::{Codings, HostConfig, Limits, Request, Response};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tests::clients::{assert_nothing_left, client, client_with, config};
-use tests::script::{Gate, Server, connection};
+use tests::clients::{assert_nothing_left, client_with, config};
+use tests::script::{Server, connection};
 
 use super::OK;
 
@@ -38,56 +38,10 @@ fn chunked(body: &[u8]) -> Vec<u8> {
     reply
 }
 
-/// Neither tiny when coded nor larger than the ratio allows.
-fn data() -> Vec<u8> {
-    (0..400_000u32)
-        .map(|n| (n.wrapping_mul(2_654_435_761) >> 27) as u8)
-        .collect()
-}
-
 fn decoding() -> Request {
     let mut request = Request::get("/");
     request.decode(Codings::all());
     request
-}
-
-#[test]
-fn buffered_and_streamed_under_every_framing() {
-    let data = data();
-    let coded = gzip(&data);
-    let mut until_close = head("Connection: close").into_bytes();
-    until_close.extend(&coded);
-    for (reply, kept) in [
-        (with_length(&coded), 1),
-        (chunked(&coded), 1),
-        (until_close, 0),
-    ] {
-        for streamed in [false, true] {
-            let gate = Gate::new();
-            if kept == 0 {
-                gate.open();
-            }
-            let script = connection().request().send(&reply[..]).wait(&gate).close();
-            let server = Server::play([script]);
-            let mut client = client(&server);
-            let (mut request, mut response) = (decoding(), Response::new());
-            let body = if streamed {
-                let mut text = Vec::new();
-                let mut body = client.open(&mut request, &mut response).unwrap();
-                body.read_to_end(&mut text).unwrap();
-                body.finish().unwrap();
-                text
-            } else {
-                client.call(&mut request, &mut response).unwrap();
-                response.body().to_vec()
-            };
-            assert!(body == data, "{} bytes", body.len());
-            assert!(response.decoded());
-            assert_eq!(client.counters().idle, kept);
-            gate.open();
-            assert_nothing_left(client, &server);
-        }
-    }
 }
 
 /// The client's configuration asks; a request can say no.

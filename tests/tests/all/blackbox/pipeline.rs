@@ -10,7 +10,7 @@ use courser::{
     PipelineConfig, Request, Response, Sent, Upstream,
 };
 use tests::clients::config as host_config;
-use tests::script::{Gate, PATIENCE, Script, Server, connection, eventually};
+use tests::script::{Gate, PATIENCE, Script, Server, connection};
 
 use super::{CLOSING, OK, response};
 
@@ -151,33 +151,6 @@ fn one_calls_limits_and_codings_are_its_own() {
 // ---- which connection
 
 #[test]
-fn no_more_on_a_connection_than_the_cap() {
-    let server = Server::play([requests(4)]);
-    let mut config = config();
-    config.max_pending = NonZeroUsize::new(4).unwrap();
-    let mut client = client(&server, config);
-    for call in calls(0..10) {
-        client.submit(call);
-    }
-    eventually("four have arrived", || {
-        client
-            .wait(Some(Duration::from_millis(1)))
-            .unwrap()
-            .is_none()
-            && server.requests().len() == 4
-    });
-    assert_eq!(
-        (
-            client.pipeline_counters().pending,
-            client.counters().waiting
-        ),
-        (4, 6)
-    );
-    drop(client);
-    server.wait_all_ended();
-}
-
-#[test]
 fn overflow() {
     for policy in [
         Overflow::Wait,
@@ -275,31 +248,6 @@ fn what_waits_behind_a_post_goes_on_when_the_post_gives_up() {
     assert!(times[1].sent < times[0].first_byte, "{times:?}");
     assert!(times[2].sent >= times[1].first_byte, "{times:?}");
     assert_eq!(server.requests().len(), 4);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn a_post_that_was_sent_and_gave_up_is_answered_before_others_are_sent() {
-    let gate = Gate::new();
-    let server = Server::play([requests(1).wait(&gate).send(OK).always(OK)]);
-    let mut client = client(&server, config());
-    let sent = client.submit(post(0));
-    client.submit(call("/1").tag(1));
-    while server.requests().is_empty() {
-        client.wait(Some(Duration::from_millis(1))).unwrap();
-    }
-    assert!(client.cancel(sent));
-    let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
-    assert_eq!(
-        (done.tag, done.outcome.unwrap_err().sent()),
-        (0, Sent::NoReplyByte)
-    );
-    gate.open_for_all();
-    let done = drive(&mut client).remove(0);
-    let times = done.report.timings();
-    assert!(done.outcome.is_ok() && times.in_front.is_some());
-    assert!(times.sent >= times.in_front, "{times:?}");
-    assert_eq!(server.requests().len(), 2);
     assert_nothing_left(client, &server);
 }
 

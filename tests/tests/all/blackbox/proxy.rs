@@ -1,5 +1,6 @@
-//! Proxies over real sockets: exact bytes to the proxy and to the origin behind it, proxies that stall or close at each
-//! step, and which requests go through which proxy. Every answer at every cut is in `engine/src/proto/{tunnel,socks}.rs`.
+//! Proxies over real sockets: exact bytes to the proxy and to the origin behind it, proxies that close at each step, and
+//! which requests go through which proxy. Every answer at every cut is in `engine/src/proto/{tunnel,socks}.rs`; proxies
+//! that stall are in `engine/tests/sim`.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use courser::proto::ProxyFault;
 use courser::{
     AddressPolicy, Answer, Call, Client, Config, ConnectTo, DnsError, ErrorKind, Observer,
-    ObserverEvent, Phase, Proxies, Reply, Report, Request, Resolver, Response, Sent, TimeLimit,
-    Timeouts, TlsConfig, TlsFault,
+    ObserverEvent, Phase, Proxies, Reply, Report, Request, Resolver, Response, Sent, Timeouts,
+    TlsConfig, TlsFault,
 };
 use tests::clients::{any_client, any_config, assert_none_left, named_client, run_any};
 use tests::script::{PATIENCE, Script, Server, connection};
@@ -53,13 +54,9 @@ fn all_as_user(scheme: &str, proxy: &Server) -> Proxies {
 
 /// A client with these proxies, whose TLS configuration for servers is `tls`.
 fn client(proxies: Proxies, tls: TlsConfig) -> Client {
-    client_in_time(proxies, tls, DEADLINE)
-}
-
-fn client_in_time(proxies: Proxies, tls: TlsConfig, timeouts: Timeouts) -> Client {
     let mut config = config(proxies);
     config.host.tls = tls;
-    config.host.timeouts = timeouts;
+    config.host.timeouts = DEADLINE;
     named_client(config, NoNames)
 }
 
@@ -137,32 +134,6 @@ fn http_goes_to_the_proxy_in_absolute_form() {
             head("http://[::1]:81/z", "[::1]:81"),
         ]
     );
-    assert_none_left(client, [&proxy]);
-}
-
-#[test]
-fn https_goes_through_a_tunnel() {
-    let (authority, acceptor) = origin();
-    let script = connection().request().send(ESTABLISHED).tls(&acceptor);
-    let proxy = Server::play([script.always(OK)]);
-    let mut client = client(all("http", &proxy), authority.trusted());
-    let first = get(&mut client, "https://a.example/x?q");
-    assert!(first.timings().proxy.is_some() && first.timings().tls.is_some());
-    assert!(get(&mut client, "https://a.example/y").reused());
-    assert_eq!(
-        heads(&proxy),
-        [
-            "CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\nUser-Agent: test\r\n\r\n",
-            "GET /x?q HTTP/1.1\r\nHost: a.example\r\nUser-Agent: test\r\n\r\n",
-            "GET /y HTTP/1.1\r\nHost: a.example\r\nUser-Agent: test\r\n\r\n",
-        ]
-    );
-    let names: Vec<_> = proxy
-        .sessions()
-        .into_iter()
-        .map(|s| s.server_name)
-        .collect();
-    assert_eq!(names, [Some("a.example".to_owned())]);
     assert_none_left(client, [&proxy]);
 }
 
@@ -376,34 +347,26 @@ fn proxy_authorization_reaches_no_server_by_any_way() {
             .send(REACHED)
             .relay(to)
     };
-    let unused = || Server::every(connection().always(OK));
     let urls = [
         (format!("http://{to_plain}/"), to_plain),
         (format!("https://{to_secure}/"), to_secure),
     ];
     for (url, to) in &urls {
-        // The proxies by their name, and what they are played by.
-        let mut ways = vec![
-            ("excepted", unused()),
-            ("tunnelled", Server::play([tunnel(*to)])),
-            ("socks5", Server::play([socks_to(*to)])),
-            ("socks5h", Server::play([socks_to(*to)])),
-        ];
-        for (way, server) in ways.drain(..) {
+        for way in ["excepted", "tunnelled", "socks5", "socks5h"] {
             for by_call in [false, true] {
-                let server = match (way, by_call) {
-                    (_, false) | ("excepted", true) => &server,
-                    ("tunnelled", true) => &Server::play([tunnel(*to)]),
-                    (_, true) => &Server::play([socks_to(*to)]),
+                let server = match way {
+                    "excepted" => Server::every(connection().always(OK)),
+                    "tunnelled" => Server::play([tunnel(*to)]),
+                    _ => Server::play([socks_to(*to)]),
                 };
                 let proxies = match way {
-                    "excepted" => all("http", server).except("127.0.0.0/8"),
+                    "excepted" => all("http", &server).except("127.0.0.0/8"),
                     "tunnelled" => {
-                        let proxy: courser::Proxy =
-                            format!("http://{}", server.address()).parse().unwrap();
+                        let proxy = format!("http://{}", server.address());
+                        let proxy: courser::Proxy = proxy.parse().unwrap();
                         Proxies::all(proxy.with_tunnels())
                     }
-                    scheme => all(scheme, server),
+                    scheme => all(scheme, &server),
                 };
                 let mut request = Request::get(url);
                 request
@@ -427,28 +390,6 @@ fn proxy_authorization_reaches_no_server_by_any_way() {
             }
         }
     }
-    // The client's own proxy is not asked by this call.
-    let ours = unused();
-    for proxies in [Proxies::none(), all("http", &ours).except("*")] {
-        let mut client = client(all_as_user("http", &ours), TlsConfig::default());
-        let mut request = Request::get(&urls[0].0);
-        request.header("Proxy-Authorization", "Basic own");
-        let call = Call::new(request, Response::new()).proxies(proxies);
-        run_any(&mut client, [call]).remove(0).outcome.unwrap();
-        let seen = plain.requests().pop().unwrap();
-        assert!(seen.header("proxy-authorization").is_empty());
-        assert_eq!(ours.accepted(), 0);
-    }
-    // A proxy that only this call has is told.
-    let mut client = client(Proxies::none(), TlsConfig::default());
-    let mut request = Request::get("http://a.example/");
-    request.header("Proxy-Authorization", "Basic own");
-    let call = Call::new(request, Response::new()).proxies(all("http", &ours));
-    run_any(&mut client, [call]).remove(0).outcome.unwrap();
-    assert_eq!(
-        ours.requests()[0].header("proxy-authorization"),
-        ["Basic own"]
-    );
 }
 
 #[test]
@@ -603,30 +544,6 @@ fn socks5_is_told_the_address_that_is_fixed_for_the_port() {
     assert_none_left(client, [&proxy]);
 }
 
-#[test]
-fn socks5_with_user_and_password_and_tls_behind() {
-    let (authority, acceptor) = origin();
-    let script = connection()
-        .take(4)
-        .send([5, 2])
-        .take(13)
-        .send([1, 0])
-        .take(16)
-        .drip(REACHED)
-        .tls(&acceptor)
-        .always(OK);
-    let proxy = Server::play([script]);
-    let mut client = client(all_as_user("socks5h", &proxy), authority.trusted());
-    get(&mut client, "https://a.example/");
-    let request = [&[5, 1, 0, 3, 9][..], b"a.example", &[1, 0xbb]].concat();
-    assert_eq!(
-        proxy.taken(),
-        [&[5, 2, 0, 2][..], b"\x01\x04user\x06secret", &request]
-    );
-    assert!(!heads(&proxy)[0].to_ascii_lowercase().contains("auth"));
-    assert_none_left(client, [&proxy]);
-}
-
 struct Several(Vec<[u8; 4]>);
 
 impl Resolver for Several {
@@ -700,111 +617,47 @@ fn socks5_runs_out_of_addresses() {
     }
 }
 
-// ---- proxies that stall and break off
+// ---- proxies that break off
 
 /// A way to a.example, cut off after each of its steps.
-fn beginnings() -> Vec<(&'static str, Script, Phase)> {
+fn beginnings() -> impl Iterator<Item = (&'static str, Script, Phase)> {
     let own = Authority::new("proxies").leaf(&["127.0.0.1"]).acceptor();
+    let plain = || connection().request();
+    let secure = || connection().tls(&own).request();
     let socks = || connection().take(4);
-    vec![
-        ("http", connection(), Phase::Proxy),
-        ("http", connection().request(), Phase::Proxy),
-        (
-            "http",
-            connection().request().send("HTTP/1.1 200 O"),
-            Phase::Proxy,
-        ),
-        (
-            "http",
-            connection().request().send("HTTP/1.1 200 OK\r\nA: b\r\n"),
-            Phase::Proxy,
-        ),
-        (
-            "http",
-            connection().request().send("HTTP/1.1 100 Continue\r\n\r\n"),
-            Phase::Proxy,
-        ),
-        ("http", connection().request().send(ESTABLISHED), Phase::Tls),
-        ("https", connection(), Phase::Proxy),
-        ("https", connection().tls(&own), Phase::Proxy),
-        ("https", connection().tls(&own).request(), Phase::Proxy),
-        (
-            "https",
-            connection().tls(&own).request().send("HTTP/1.1"),
-            Phase::Proxy,
-        ),
-        (
-            "https",
-            connection().tls(&own).request().send(ESTABLISHED),
-            Phase::Tls,
-        ),
-        ("socks5h", connection(), Phase::Proxy),
-        ("socks5h", socks(), Phase::Proxy),
-        ("socks5h", socks().send([5]), Phase::Proxy),
-        ("socks5h", socks().send([5, 2]).take(13), Phase::Proxy),
-        (
-            "socks5h",
-            socks().send([5, 2]).take(13).send([1]),
-            Phase::Proxy,
-        ),
-        ("socks5h", socks().send([5, 0]).take(16), Phase::Proxy),
-        (
-            "socks5h",
-            socks().send([5, 0]).take(16).send(&REACHED[..9]),
-            Phase::Proxy,
-        ),
-        (
-            "socks5h",
-            socks().send([5, 0]).take(16).send(REACHED),
-            Phase::Tls,
-        ),
-    ]
+    let asked = || socks().send([5, 0]).take(16);
+    let in_proxy = [
+        ("http", connection()),
+        ("http", plain()),
+        ("http", plain().send("HTTP/1.1 200 O")),
+        ("http", plain().send("HTTP/1.1 200 OK\r\nA: b\r\n")),
+        ("http", plain().send("HTTP/1.1 100 Continue\r\n\r\n")),
+        ("https", connection()),
+        ("https", connection().tls(&own)),
+        ("https", secure()),
+        ("https", secure().send("HTTP/1.1")),
+        ("socks5h", connection()),
+        ("socks5h", socks()),
+        ("socks5h", socks().send([5])),
+        ("socks5h", socks().send([5, 2]).take(13)),
+        ("socks5h", socks().send([5, 2]).take(13).send([1])),
+        ("socks5h", asked()),
+        ("socks5h", asked().send(&REACHED[..9])),
+    ];
+    let behind = [
+        ("http", plain().send(ESTABLISHED)),
+        ("https", secure().send(ESTABLISHED)),
+        ("socks5h", asked().send(REACHED)),
+    ];
+    let in_proxy = in_proxy.map(|(scheme, script)| (scheme, script, Phase::Proxy));
+    let behind = behind.map(|(scheme, script)| (scheme, script, Phase::Tls));
+    in_proxy.into_iter().chain(behind)
 }
 
 fn insecure() -> TlsConfig {
     TlsConfig {
         insecure: true,
         ..TlsConfig::default()
-    }
-}
-
-#[test]
-fn a_proxy_that_stalls_at_any_step() {
-    let soon = Some(Duration::from_millis(40));
-    let limits = [
-        (
-            Timeouts {
-                handshake: soon,
-                ..DEADLINE
-            },
-            TimeLimit::Handshake,
-        ),
-        (
-            Timeouts {
-                total: soon,
-                ..DEADLINE
-            },
-            TimeLimit::Total,
-        ),
-    ];
-    for (scheme, script, _) in beginnings() {
-        for (timeouts, limit) in &limits {
-            let proxy = Server::play([script.clone()]);
-            let proxies = all_as_user(scheme, &proxy);
-            let mut client = client_in_time(proxies, insecure(), timeouts.clone());
-            let error = error(&mut client, "https://a.example/");
-            assert!(
-                matches!(error.kind(), ErrorKind::Timeout(by) if by == limit),
-                "{error:?}"
-            );
-            // A busy machine may not have reached the last step.
-            assert!(
-                matches!(error.phase(), Phase::Proxy | Phase::Tls | Phase::Connect),
-                "{error:?}"
-            );
-            assert_eq!(error.sent(), Sent::Nothing);
-            assert_none_left(client, [&proxy]);
-        }
     }
 }
 

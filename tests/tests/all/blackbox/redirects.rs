@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use courser::{
-    Call, Client, Completion, Config, ErrorKind, Misuse, Observer, ObserverEvent, Phase, Redirects,
+    Call, Client, Completion, Config, ErrorKind, Observer, ObserverEvent, Phase, Redirects,
     Request, Response, Sent,
 };
 use tests::clients::{any_client, any_config, assert_none_left};
@@ -106,61 +106,6 @@ fn framing_goes_with_the_body() {
             .is_empty()
     );
     assert_none_left(client, [&server]);
-}
-
-#[test]
-fn a_stream_that_is_used_up_cannot_be_sent_again() {
-    for (status, fails) in [(301, false), (303, false), (307, true), (308, true)] {
-        for streaming in [false, true] {
-            let server = leading(status, "/to");
-            let mut client = any_client(following());
-            let mut request = Request::new("POST", url(&server, "/from"));
-            request.body_stream(&b"once"[..], Some(4));
-            let call = Call::new(request, Response::new()).streaming(streaming);
-            let done = run_call(&mut client, call);
-            let expected = if fails { 1 } else { 2 };
-            assert_eq!(server.requests().len(), expected, "{status}");
-            if fails {
-                let error = done.outcome.unwrap_err();
-                let used_up = matches!(error.kind(), ErrorKind::Misuse(Misuse::BodyNotReplayable));
-                assert!(used_up, "{error:?}");
-                assert_eq!(error.sent(), Sent::Partial);
-                assert_eq!(done.response.status(), status);
-            } else {
-                done.outcome.unwrap();
-            }
-        }
-    }
-}
-
-#[test]
-fn an_answer_before_the_end_of_the_request() {
-    // The server has seen enough after the head; most of the body is still here.
-    for status in [302, 303, 307] {
-        for streaming in [false, true] {
-            let script = connection()
-                .small_buffers()
-                .head()
-                .send(moved(status, "/to"));
-            let second = connection().small_buffers().request().send(OK);
-            let server = Server::play([script, second]);
-            let mut client = any_client(following());
-            let body = vec![b'x'; 16 << 20];
-            let request = Request::post(url(&server, "/from"), body.clone());
-            let done = send(&mut client, request, streaming);
-            done.outcome.unwrap();
-            assert_eq!(done.response.status(), 200);
-            let last = server.requests().pop().unwrap();
-            let (line, sent) = match status {
-                307 => ("POST /to HTTP/1.1", &body[..]),
-                _ => ("GET /to HTTP/1.1", &b""[..]),
-            };
-            assert_eq!(last.line(), line, "{status} {streaming}");
-            assert!(last.body() == sent, "{status} {streaming}");
-            assert_eq!(last.connection, 1);
-            assert_none_left(client, [&server]);
-        }
-    }
 }
 
 // ---- where to

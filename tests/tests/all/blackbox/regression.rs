@@ -14,38 +14,11 @@ use courser::{
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tests::clients::{
-    any_client, any_config, client, client_with, config, drive_all, drive_until, look_away,
-    with_longer_limits,
+    any_client, any_config, client, client_with, config, drive_all, drive_until, with_longer_limits,
 };
 use tests::script::{Gate, PATIENCE, Server, connection, eventually};
 
 use super::{OK, response};
-
-#[test]
-fn bytes_that_come_on_an_idle_connection_are_never_an_answer() {
-    let greeted = Gate::new();
-    let greeting = connection()
-        .send(response("EVIL"))
-        .mark(&greeted)
-        .always(OK);
-    let plain = || connection().always(OK);
-    let server = Server::play([greeting, plain(), plain(), plain()]);
-    let config = HostConfig {
-        min_idle: 1,
-        ..config()
-    };
-    let mut client = client_with(&server, config);
-    client.maintain(Duration::ZERO).unwrap();
-    greeted.wait_arrived(1);
-    look_away();
-    eventually("the connection is not used", || {
-        client.maintain(Duration::from_millis(1)).unwrap();
-        server.accepted() > 1 && client.counters().idle == 1
-    });
-    let mut response = Response::new();
-    client.get("/", &mut response).unwrap();
-    assert_ne!(response.body(), b"EVIL");
-}
 
 #[test]
 fn a_body_that_was_complete_before_its_head_was_taken_is_told_of() {
@@ -146,36 +119,6 @@ fn a_body_that_was_refused_before_it_was_asked_for_is_not_sent() {
         assert!(!in_time || server.stray().is_empty());
         in_time
     });
-}
-
-#[test]
-fn a_consumer_that_always_leaves_a_byte_neither_stalls_nor_hoards() {
-    let body = vec![b'x'; 4 << 20];
-    let server = Server::every(connection().request().send(response(&body)));
-    let config = HostConfig {
-        stream_buffer: 4096,
-        max_connections: NonZeroUsize::MIN,
-        ..config()
-    };
-    let mut client = client_with(&server, config);
-    client.submit(Call::new(Request::get("/"), Response::new()).streaming(true));
-    let id = client
-        .wait(None)
-        .unwrap()
-        .and_then(|done| done.body)
-        .unwrap();
-    let (mut total, mut buf) = (0, vec![0; 1000]);
-    loop {
-        match client.read_body(id, &mut buf).unwrap() {
-            Read::Data(n) => total += n,
-            Read::Pending => {
-                client.wait(None).unwrap();
-                while client.readable_body().is_some() {}
-            }
-            Read::End { .. } => break,
-        }
-    }
-    assert_eq!(total, body.len());
 }
 
 #[test]

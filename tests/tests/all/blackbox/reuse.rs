@@ -1,10 +1,8 @@
 //! A connection serves another call only when that is certain to be right: the end of the message was seen, nothing
 //! came behind it, and neither side said close. Which answers say so is in the tables of `engine/src/proto/tests.rs`.
 
-use std::io::{Read, Write};
-
-use courser::{Call, ErrorKind, PeerFault, Request, Response, Sent};
-use tests::clients::{assert_nothing_left, client, drive_all, drive_until, look_away};
+use courser::{ErrorKind, PeerFault, Request, Response, Sent};
+use tests::clients::{assert_nothing_left, client, look_away};
 use tests::script::{Gate, Script, Server, connection};
 
 use super::OK;
@@ -95,62 +93,6 @@ fn a_101_without_having_asked_is_an_error_and_never_pooled() {
         "{error:?}"
     );
     assert_eq!(client.counters().open, 0);
-    client.get("/", &mut Response::new()).unwrap();
-    assert_eq!(server.served_by(), [0, 1]);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn a_connection_that_switched_protocols_can_be_taken_over() {
-    let cases = [
-        (
-            "GET",
-            "/chat",
-            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nhello",
-        ),
-        (
-            "CONNECT",
-            "example.com:443",
-            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nhello",
-        ),
-    ];
-    for (method, target, reply) in cases {
-        let server = Server::play([connection()
-            .request()
-            .send(reply)
-            .read(4)
-            .send("pong")
-            .close()]);
-        let mut client = client(&server);
-        let mut request = Request::new(method, target);
-        request
-            .header("Connection", "Upgrade")
-            .header("Upgrade", "x");
-        client.submit(Call::new(request, Response::new()));
-        let mut completion = drive_all(&mut client).remove(0);
-        completion.outcome.unwrap();
-        let mut stream = completion.response.take_upgraded().expect("the connection");
-        assert!(completion.response.take_upgraded().is_none(), "twice");
-        stream.write_all(b"ping").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert_eq!(answer, "hellopong", "with what came along with the head");
-        drop(stream);
-        assert_nothing_left(client, &server);
-    }
-}
-
-#[test]
-fn fault_08_a_half_close_behind_a_complete_response_is_a_close() {
-    let server = Server::play([
-        connection().request().send(OK).half_close(),
-        connection().always(OK),
-    ]);
-    let mut client = client(&server);
-    client.get("/", &mut Response::new()).unwrap();
-    drive_until(&mut client, "the half close is noticed", |client, _| {
-        client.counters().open == 0
-    });
     client.get("/", &mut Response::new()).unwrap();
     assert_eq!(server.served_by(), [0, 1]);
     assert_nothing_left(client, &server);

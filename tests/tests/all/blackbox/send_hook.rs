@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use courser::{
-    Call, ErrorKind, FailureClass, HostConfig, Misuse, PipelineClient, PipelineConfig, Read,
-    Redirects, Request, Response, Retry, RetryOn, RetryRule, SendHook, Statuses, Upstream,
+    Call, ErrorKind, HostConfig, Misuse, PipelineClient, PipelineConfig, Read, Redirects, Request,
+    Response, SendHook, Upstream,
 };
 use tests::clients::{
     any_client, any_config, assert_none_left, assert_nothing_left, client_with, config, run,
@@ -64,33 +64,6 @@ fn each_send_has_its_own_headers() {
     client.call(&mut request, &mut response).unwrap();
     assert_eq!(sent(&server).last().unwrap(), "4");
     assert_nothing_left(plain, &other);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn a_retry_after_a_pause_is_seen_too() {
-    let busy = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
-    let server = Server::play([
-        connection().request().send(busy).request().close(),
-        connection().request().send(OK),
-    ]);
-    let rule = |on| RetryRule {
-        attempts: 4.try_into().unwrap(),
-        ..RetryRule::new(on)
-    };
-    let config = HostConfig {
-        retry: Retry {
-            rules: vec![
-                rule(RetryOn::Status(Statuses::none().and(503..=503))),
-                rule(RetryOn::Failure(FailureClass::Reset)),
-            ],
-            ..Retry::default()
-        },
-        ..hooked(numbering())
-    };
-    let mut client = client_with(&server, config);
-    client.get("/", &mut Response::new()).unwrap();
-    assert_eq!(sent(&server), ["0", "1", "2"]);
     assert_nothing_left(client, &server);
 }
 

@@ -1,7 +1,6 @@
 //! TLS over real sockets, with rustls's server as the peer: whose identity a call has, peers that stall, and ends of
 //! connections. Certificates, versions, names, resumption, alerts and records are in `engine/src/net/tls/tests.rs`.
 
-use std::io::Read;
 use std::process::Command;
 use std::time::Duration;
 
@@ -52,18 +51,6 @@ fn get(client: &mut Client, url: &str) -> Report {
     let report = client.get(url, &mut response).unwrap();
     assert_eq!((response.status(), response.body()), (200, &b"ok"[..]));
     report
-}
-
-/// The fault of a handshake, before which nothing of the request may go out.
-fn fault(client: &mut Client, url: &str) -> TlsFault {
-    let error = client.get(url, &mut Response::new()).unwrap_err();
-    assert_eq!(error.phase(), Phase::Tls, "{error:?}");
-    assert_eq!(error.sent(), Sent::Nothing, "{error:?}");
-    assert!(error.remote().is_some());
-    match error.kind() {
-        ErrorKind::Tls(fault) => fault.clone(),
-        _ => panic!("{error:?}"),
-    }
 }
 
 // ---- identities
@@ -209,19 +196,6 @@ fn silence_and_a_trickle_end_by_the_limit_and_by_the_deadline() {
     }
 }
 
-/// Calls that wait for the same handshake: each gets an error of its own, or a connection of its own.
-#[test]
-fn a_failed_handshake_fails_one_call() {
-    let (authority, acceptor) = good();
-    let good = connection().tls(&acceptor).always(OK);
-    let server = Server::play([connection().read(5).half_close(), good.clone(), good]);
-    let mut client = client(authority.trusted());
-    assert_eq!(fault(&mut client, &url(&server)), TlsFault::HandshakeEof);
-    get(&mut client, &url(&server));
-    assert_eq!(server.accepted(), 2);
-    assert_none_left(client, [&server]);
-}
-
 // ---- ends of connections
 
 /// Gets the body in one piece, or streams it.
@@ -331,34 +305,6 @@ fn an_idle_connection_that_the_server_ends_is_dropped() {
 }
 
 // ---- bytes
-
-fn pattern(length: usize) -> Vec<u8> {
-    (0..length).map(|i| (i * 31 + i / 251) as u8).collect()
-}
-
-/// A consumer that lets the server wait: what the session has read already is not lost, and not more than that is read.
-#[test]
-fn a_slow_consumer_gets_every_byte() {
-    let (authority, acceptor) = good();
-    let million = pattern(1_000_000);
-    let reply = super::response(&million);
-    let server = Server::play([connection().tls(&acceptor).request().send(&reply)]);
-    let mut client = client(authority.trusted());
-    let mut response = Response::new();
-    let mut request = Request::get(url(&server));
-    let mut body = client.open(&mut request, &mut response).unwrap();
-    let (mut all, mut piece) = (Vec::new(), [0; 777]);
-    loop {
-        let n = body.read(&mut piece).unwrap();
-        all.extend_from_slice(&piece[..n]);
-        if n == 0 {
-            break;
-        }
-    }
-    body.finish().unwrap();
-    assert!(all == million);
-    assert_none_left(client, [&server]);
-}
 
 // ---- with the rest of the client
 

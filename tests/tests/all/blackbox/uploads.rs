@@ -1,14 +1,12 @@
-//! Request bodies: held back for `100 Continue`, stopped by an early answer or by their source.
+//! Request bodies that are stopped by an early answer or by their source.
 
 use std::io::{self, Read};
 
 use courser::{Call, ErrorKind, Misuse, Request, Response};
 use tests::clients::{assert_nothing_left, client, drive_all, drive_until};
-use tests::script::{Gate, PATIENCE, Script, Server, connection};
+use tests::script::{Gate, Script, Server, connection};
 
 use super::OK;
-
-const CONTINUE: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 const REFUSED: &str = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig";
 
 #[test]
@@ -68,37 +66,6 @@ fn t13b_an_answer_followed_by_a_reset_is_delivered_not_the_broken_pipe() {
     completion.outcome.unwrap();
     assert_eq!(completion.response.status(), 413);
     assert_eq!(completion.response.body(), b"big");
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn expect_the_body_waits_for_100_continue() {
-    let gate = Gate::new();
-    let server = Server::play([connection()
-        .head()
-        .wait(&gate)
-        .send(CONTINUE)
-        .read(4)
-        .send(OK)
-        .always(OK)]);
-    let mut client = client(&server);
-    let mut request = Request::post("/", "body");
-    request.expect_continue(PATIENCE);
-    client.submit(Call::new(request, Response::new()));
-    drive_until(&mut client, "the head is there", |_, _| gate.arrived() == 1);
-    assert_eq!(server.requests()[0].header("Expect"), ["100-continue"]);
-    gate.open();
-    let completion = drive_all(&mut client).remove(0);
-    completion.outcome.unwrap();
-    assert_eq!(completion.response.body(), b"ok");
-    let interim: Vec<u16> = completion
-        .response
-        .interim()
-        .map(|head| head.status())
-        .collect();
-    assert_eq!(interim, [100]);
-    client.get("/", &mut Response::new()).unwrap();
-    assert_eq!(server.accepted(), 1);
     assert_nothing_left(client, &server);
 }
 

@@ -7,16 +7,13 @@ use std::time::Duration;
 
 use courser::proto::Scheme;
 use courser::{
-    AddressPolicy, Answer, BreakerConfig, Call, Completion, Config, ConnectTo, DnsError, ErrorKind,
-    HostClient, HostConfig, Misuse, PemOrDer, Phase, PipelineClient, PipelineConfig, Proxies, Rate,
-    Redirects, Reply, Report, Request, Resolver, Response, Sent, TlsConfig, TlsFault, UnixSocket,
-    Upstream,
+    AddressPolicy, Answer, Call, Completion, Config, ConnectTo, DnsError, ErrorKind, HostClient,
+    HostConfig, Misuse, PemOrDer, Phase, PipelineClient, PipelineConfig, Proxies, Rate, Redirects,
+    Reply, Report, Request, Resolver, Response, Sent, TlsConfig, UnixSocket, Upstream,
 };
-use tests::clients::{
-    any_config, assert_none_left, assert_nothing_left, config, drive_until, named_client,
-};
-use tests::script::{Behaviour, Gate, PATIENCE, Server, Transport, connection};
-use tests::tls::{Acceptor, Authority, Leaf};
+use tests::clients::{any_config, assert_none_left, assert_nothing_left, config, named_client};
+use tests::script::{Behaviour, PATIENCE, Server, Transport, connection};
+use tests::tls::{Acceptor, Authority};
 
 use super::{CLOSING, OK};
 
@@ -74,16 +71,6 @@ fn get(client: &mut HostClient) -> Report {
     report
 }
 
-/// The fault of a handshake, before which nothing of the request may go out.
-fn fault(client: &mut HostClient) -> TlsFault {
-    let error = client.get("/", &mut Response::new()).unwrap_err();
-    assert_eq!((error.phase(), error.sent()), (Phase::Tls, Sent::Nothing));
-    match error.kind() {
-        ErrorKind::Tls(fault) => fault.clone(),
-        _ => panic!("{error:?}"),
-    }
-}
-
 // ---- one upstream by name, over TLS
 
 #[test]
@@ -122,53 +109,6 @@ fn an_upstream_by_its_url() {
     get(&mut client);
     assert_eq!(client.dns_counters().asked, 2);
     assert_nothing_left(client, &server);
-}
-
-#[test]
-fn an_upstream_by_addresses_with_a_name_for_tls() {
-    let (authority, acceptor) = trusted();
-    let script = || Behaviour::Every(connection().tls(&acceptor).always(OK));
-    let unix = Server::start(Transport::Unix, script());
-    let tcp = Server::start(Transport::Tcp, script());
-    let here = tcp.address();
-    let port = here.port();
-    for (upstream, server, host, name) in [
-        (
-            Upstream::tcp([here]).with_tls("api.example"),
-            &tcp,
-            format!("api.example:{port}"),
-            Some("api.example"),
-        ),
-        (
-            Upstream::tcp([here])
-                .with_tls("api.example")
-                .with_host("other"),
-            &tcp,
-            "other".to_owned(),
-            Some("api.example"),
-        ),
-        // An address is not sent as SNI (RFC 6066 §3).
-        (
-            format!("https://{here}").parse().unwrap(),
-            &tcp,
-            here.to_string(),
-            None,
-        ),
-        (
-            Upstream::unix(unix.path()).with_tls("api.example"),
-            &unix,
-            "api.example".to_owned(),
-            Some("api.example"),
-        ),
-    ] {
-        let config = with_tls(authority.trusted());
-        let mut client = HostClient::with_resolver(upstream, config, Nobody).unwrap();
-        get(&mut client);
-        let session = server.sessions().pop().unwrap();
-        assert_eq!(session.server_name.as_deref(), name);
-        assert_eq!(server.requests().pop().unwrap().header("host"), [host]);
-        assert_nothing_left(client, server);
-    }
 }
 
 #[test]
@@ -250,55 +190,6 @@ fn what_a_client_cannot_do_is_an_error() {
         assert!(misuse(done.outcome).ends_with(what));
     }
     assert_eq!(server.accepted(), 0);
-}
-
-#[test]
-fn policies_work_over_tls_as_without() {
-    let (authority, acceptor) = trusted();
-    // Connections are kept warm, and opened again when the server closes them.
-    let gate = Gate::new();
-    let script = connection()
-        .tls(&acceptor)
-        .wait(&gate)
-        .close_notify()
-        .close();
-    let server = Server::every(script);
-    let warm = HostConfig {
-        min_idle: 2,
-        ..with_tls(authority.trusted())
-    };
-    let mut client = client(by_name(&server), warm);
-    let _ = drive_until(&mut client, "two are idle", |client, _| {
-        client.counters().idle == 2
-    });
-    gate.open_for_all();
-    let _ = drive_until(&mut client, "more are opened", |_, _| {
-        server.accepted() >= 4
-    });
-    drop(client);
-
-    // Failed handshakes open the breaker.
-    let refusing = Server::every(connection().tls(&Leaf::self_signed(&["api.example"]).acceptor()));
-    let broken = HostConfig {
-        breaker: Some(BreakerConfig {
-            consecutive: 2.try_into().ok(),
-            ..BreakerConfig::default()
-        }),
-        stats: true,
-        ..with_tls(authority.trusted())
-    };
-    let mut client =
-        HostClient::with_resolver(by_name(&refusing), broken, Names(vec![HERE])).unwrap();
-    for _ in 0..2 {
-        fault(&mut client);
-    }
-    let error = client.get("/", &mut Response::new()).unwrap_err();
-    assert!(
-        matches!(error.kind(), ErrorKind::BreakerOpen(_)),
-        "{error:?}"
-    );
-    assert_eq!(client.stats().failures.tls, 2);
-    assert_nothing_left(client, &refusing);
 }
 
 // ---- Unix sockets of a client of any URL
