@@ -163,8 +163,10 @@ fn shortage_of(error: io::Error) -> Option<Shortage> {
     error.downcast().ok()
 }
 
+type Plant = fn(&mut Faults);
+
 /// A network whose connects fail.
-fn faulty(plant: fn(&mut Faults)) -> SimNet {
+fn faulty(plant: Plant) -> SimNet {
     let mut link = Link::default();
     plant(&mut link.faults);
     net_with(link, |_, _| {})
@@ -173,7 +175,7 @@ fn faulty(plant: fn(&mut Faults)) -> SimNet {
 #[test]
 fn connects_fail_at_once() {
     let limit = Some(usize::MAX as u64);
-    let rows: [(fn(&mut Faults), Shortage); 3] = [
+    let rows: [(Plant, Shortage); 3] = [
         (
             |faults| faults.no_descriptor = Probability::ALWAYS,
             Shortage::Descriptors { limit },
@@ -196,7 +198,7 @@ fn connects_fail_at_once() {
 
 #[test]
 fn connects_fail_late() {
-    let rows: [(fn(&mut Faults), Errno); 2] = [
+    let rows: [(Plant, Errno); 2] = [
         (
             |faults| faults.refused = Probability::ALWAYS,
             Errno::CONNREFUSED,
