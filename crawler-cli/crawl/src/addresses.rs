@@ -159,12 +159,9 @@ const MOST_ADDRESSES: usize = 4096;
 
 #[cfg(test)]
 mod tests {
-    use std::io::{ErrorKind as IoKind, Read as _, Write as _};
-    use std::net::TcpListener;
-    use std::thread;
     use std::time::Duration;
 
-    use courser::{Client, Config, DnsError, ErrorKind, Phase, Redirects, Response};
+    use courser::DnsError;
     use url::Url;
 
     use super::*;
@@ -276,56 +273,5 @@ mod tests {
         assert!(!asked(2, start, "start.test", rebound, "10.0.0.1"));
         let mixed = &["93.184.215.14 10.0.0.1"][..];
         assert!(!asked(1, start, "start.test", mixed, "10.0.0.1"));
-    }
-
-    /// The port of a server that redirects all requests.
-    fn redirecting(to: &str) -> u16 {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = listener.local_addr().expect("an address").port();
-        let head = format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
-        thread::spawn(move || {
-            while let Ok((mut peer, _)) = listener.accept() {
-                let _ = peer.read(&mut [0; 4096]);
-                let _ = peer.write_all(head.as_bytes());
-            }
-        });
-        port
-    }
-
-    #[test]
-    fn nothing_private_is_dialled_but_the_start() {
-        let inner = TcpListener::bind("127.0.0.2:0").expect("a free port");
-        inner.set_nonblocking(true).expect("an option");
-        let port = inner.local_addr().expect("an address").port();
-        for (host, denied) in [
-            ("inner.test", "127.0.0.2"),
-            ("127.0.0.2", "127.0.0.2"),
-            ("0x7f.2", "127.0.0.2"),
-            ("2130706434", "127.0.0.2"),
-            ("[::ffff:127.0.0.2]", "::ffff:127.0.0.2"),
-        ] {
-            let at = redirecting(&format!("http://{host}:{port}/"));
-            let start = format!("http://start.test:{at}/");
-            let guard = guard(&[&start]);
-            let mut config = Config {
-                redirects: Redirects::limit(5),
-                ..Config::default()
-            };
-            config.host.addresses = guard.policy();
-            config.host.dns.min_ttl = Duration::ZERO;
-            let names = [("start.test", "127.0.0.1"), ("inner.test", "127.0.0.2")];
-            let names = Scripted(names.map(|(name, ip)| (name, vec![ip])).into());
-            let client = Client::with_resolver(config, guard.resolver(names));
-            let mut client = client.expect("a client");
-            let mut response = Response::new();
-            let error = client.get(&start, &mut response).expect_err("refused");
-            match error.kind() {
-                ErrorKind::Denied(ip) => assert_eq!(ip.to_string(), denied, "{host}"),
-                _ => panic!("{host}: {error:?}"),
-            }
-            assert_eq!(error.phase(), Phase::Connect, "{host}");
-            let nobody = inner.accept().expect_err("nobody came");
-            assert_eq!(nobody.kind(), IoKind::WouldBlock);
-        }
     }
 }

@@ -448,29 +448,6 @@ mod tests {
         assert_eq!(host.waiting(now + SECOND, false), None);
     }
 
-    #[test]
-    fn a_host_that_stays_away_is_given_up() {
-        let (mut host, mut now) = politeness();
-        for absence in 1..=MOST_UNANSWERED {
-            let sent_at = now;
-            now += SECOND / 10;
-            let is_over = absence == MOST_UNANSWERED;
-            let absent = Class::Connect;
-            assert_eq!(host.handle_absent(now, Some(sent_at), absent), is_over);
-            // Another failure of the same absence.
-            assert_eq!(host.handle_absent(now, Some(sent_at), absent), is_over);
-            now = host.held_until(now).expect("a pause");
-        }
-        // A host that has answered gets as many attempts as a URL.
-        host.handle_answer(now);
-        let mut absences = 0;
-        while !host.handle_absent(now, Some(now), Class::Connect) {
-            absences += 1;
-            now = host.held_until(now).expect("a pause");
-        }
-        assert_eq!(absences, 9);
-    }
-
     /// The trap: all hosts behind one router that failed come back at one moment.
     #[test]
     fn hosts_that_fail_together_do_not_come_back_together() {
@@ -493,19 +470,5 @@ mod tests {
         assert!(all.iter().any(|pause| *pause < longest * 6 / 10));
         assert!(all.iter().any(|pause| *pause > longest * 9 / 10));
         assert_eq!(pauses(7), pauses(7));
-    }
-
-    #[test]
-    fn robots_txt_is_asked_for_once() {
-        let (mut host, _) = politeness();
-        assert!(host.awaits_robots() && host.is_allowed("/a"));
-        assert!(host.take_robots_request() && !host.take_robots_request());
-        host.parse_robots(b"User-agent: courser\nDisallow: /a");
-        assert!(!host.awaits_robots() && !host.is_allowed("/a") && host.is_allowed("/b"));
-        let policy = HostPolicy {
-            robots: false,
-            ..HostPolicy::default()
-        };
-        assert!(!Politeness::new(&policy).awaits_robots());
     }
 }

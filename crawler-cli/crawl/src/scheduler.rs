@@ -407,16 +407,3 @@ const REQUEST_BITS: u32 = 40;
 
 /// The largest number of buffers read from a body in one turn, so that a fast server does not delay the others.
 const BUFFERS_AT_ONCE: usize = 4;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tags_hold_host_and_request() {
-        for (host, id) in [(0, 1), (1, 1), (10_000, (1 << REQUEST_BITS) - 1)] {
-            let (host, id) = (HostId(host), RequestId(id));
-            assert_eq!(untag(tag(host, id)), (host, id));
-        }
-    }
-}

@@ -226,17 +226,4 @@ mod tests {
             assert_eq!(items(path), None, "{path:?}");
         }
     }
-
-    #[test]
-    fn names_are_possible_and_differ_within_a_directory() {
-        walk(&[], &mut |items| {
-            for (at, item) in items.iter().enumerate() {
-                let name = &item.name;
-                assert!(!name.is_empty() && !name.contains(['/', '\0']), "{name:?}");
-                assert!(name.len() <= 255, "{name:?}");
-                let is_same = |other: &Item| other.name == *name;
-                assert!(!items[..at].iter().any(is_same), "{name:?}");
-            }
-        });
-    }
 }
