@@ -183,43 +183,6 @@ mod tests {
     const FILE: Found<'_> = Found::FILE;
 
     #[test]
-    fn sizes_are_rounded_up_to_units() {
-        use Comparison::{Exactly, Less, More};
-        for (count, unit, lo, hi, expected) in [
-            (Less(1), 1 << 20, 0, 0, Truth::Yes),
-            (Less(1), 1 << 20, 1, 1, Truth::No),
-            (Less(1), 1 << 20, 0, 1, UNDECIDED),
-            (Exactly(1), 1024, 1, 1024, Truth::Yes),
-            (Exactly(1), 1024, 0, 1024, UNDECIDED),
-            (Exactly(1), 1024, 1, 1025, UNDECIDED),
-            (Exactly(1), 1024, 1025, 4096, Truth::No),
-            (Exactly(3), 1, 1, 5, UNDECIDED),
-            (More(1), 1024, 1024, 1024, Truth::No),
-            (More(1), 1024, 1025, 1025, Truth::Yes),
-            (More(1), 1024, 1024, 1025, UNDECIDED),
-            (More(0), 1, 1, u64::MAX, Truth::Yes),
-            (More(u64::MAX), 1, 1, u64::MAX, Truth::No),
-        ] {
-            let found = Found {
-                size: Some(SizeRange { lo, hi }),
-                ..FILE
-            };
-            let answer = Test::Size { count, unit }.answer(&found, &[]);
-            assert_eq!(answer, expected, "{count:?} of {unit} in {lo}..={hi}");
-        }
-        let directory = Found {
-            kind: Kind::Directory,
-            ..FILE
-        };
-        let count = Less(u64::MAX);
-        assert_eq!(Test::Size { count, unit: 1 }.answer(&FILE, &[]), UNDECIDED);
-        assert_eq!(
-            Test::Size { count, unit: 1 }.answer(&directory, &[]),
-            Truth::No
-        );
-    }
-
-    #[test]
     fn times_are_compared_with_intervals() {
         use TimeTest::{After, Before, Within};
         for (test, lo, hi, expected) in [

@@ -78,10 +78,7 @@ fn entries_are_printed_without_an_action() {
     for (words, printed) in [
         ("", 1),
         ("-exec false a ; -print -o -exec true b ;", 2),
-        // `!` binds most, then `-a`, `-o` and `,`.
-        ("! -false -false", 0),
-        ("-true -or -true -and -false", 1),
-        ("-true , -false -o -true", 1),
+        // `,` binds least.
         ("-true -o -true , -false", 0),
         ("-prune", 1),
         ("-prune -o -print", 0),
@@ -112,6 +109,9 @@ fn verdicts() {
         ("-empty", &FILE, Verdict::Head),
         ("-empty", &LISTED, Verdict::Go),
         ("-size 1k", &LISTED, Verdict::Go),
+        ("-size +0", &LISTED, Verdict::Go),
+        ("-size -11c", &LISTED, Verdict::Go),
+        ("-size +9c", &LISTED, Verdict::Go),
         ("-size 5c", &LISTED, Verdict::Head),
         ("-empty", &DIRECTORY, Verdict::List),
         ("-empty -newermt 2001-01-01", &DIRECTORY, Verdict::List),
@@ -313,12 +313,10 @@ fn ages_have_gnu_finds_bounds() {
         ),
         (&["-daystart", "-mtime", "-1"], (midnight, i64::MAX)),
         (&["-daystart", "-mtime", "+0"], (i64::MIN, midnight - 1)),
-        (&["-newermt", "1970-01-02"], (DAY + 1, i64::MAX)),
         (&["-newermt", "1970-01-02 00:00:00.5"], (DAY + 1, i64::MAX)),
         (&["-newermt", "@86399.5"], (DAY, i64::MAX)),
         (&["-newermt", "1970-01-02T01:00+01:00"], (DAY + 1, i64::MAX)),
         (&["-newermt", "1 day ago"], (now - DAY + 1, i64::MAX)),
-        (&["-newermt", "yesterday"], (now - DAY + 1, i64::MAX)),
         // `-daystart` applies only to tests after it.
         (&["-mtime", "0", "-daystart"], (now - DAY + 1, now)),
     ] {
@@ -344,7 +342,15 @@ fn ages_have_gnu_finds_bounds() {
 fn expressions() -> impl Strategy<Value = Vec<String>> {
     let words = |words: &str| -> Vec<String> { words.split(' ').map(str::to_owned).collect() };
     let leaf = prop_oneof![
-        prop::sample::select(vec!["-true", "-false", "-size +1k", "-empty"]).prop_map(words),
+        prop::sample::select(vec![
+            "-true",
+            "-false",
+            "-empty",
+            "-size +1k",
+            "-size 2k",
+            "-size -3k"
+        ])
+        .prop_map(words),
         (any::<bool>(), any::<u8>())
             .prop_map(move |(outcome, name)| words(&format!("-exec {outcome} {name} ;"))),
     ];

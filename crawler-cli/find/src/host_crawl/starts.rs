@@ -103,24 +103,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_innermost_start_holds_a_path() {
-        let mut starts = Starts::default();
-        let (a, b) = (starts.add("/a/"), starts.add("/a/b/"));
-        assert_eq!(starts.add("/a/"), a);
-        for (path, start) in [
-            ("/a/", Some(a)),
-            ("/a/x", Some(a)),
-            ("/a/b", Some(a)),
-            ("/a/b/c/x", Some(b)),
-            ("/b/", None),
-        ] {
-            assert_eq!(starts.innermost(path), start, "{path}");
-        }
-        assert!(!starts.mark_found(b) && starts.mark_found(b));
-        assert!(starts.is_found_at("/a/b/") && !starts.is_found_at("/a/"));
-    }
-
-    #[test]
     fn starts_that_links_have_added_come_back() {
         let mut starts = Starts::default();
         starts.add("/a/");
