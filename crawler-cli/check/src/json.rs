@@ -213,23 +213,3 @@ pub fn rfc3339(at: Timestamp) -> String {
     let _ = printer.print_timestamp(&at, &mut text);
     text
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_are_printed_as_usual() {
-        for text in [
-            "0.0.0.0",
-            "10.20.30.99",
-            "255.100.109.1",
-            "127.0.0.1",
-            "2001:db8::1",
-        ] {
-            let mut line = Vec::new();
-            Fields::open(&mut line).address("a", text.parse().expect("an address"));
-            assert_eq!(line, format!("{{\"a\":\"{text}\"").into_bytes());
-        }
-    }
-}

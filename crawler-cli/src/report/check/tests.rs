@@ -180,11 +180,14 @@ fn json_has_the_fields_in_order_and_leaves_out_what_is_not_known() {
 
 proptest::proptest! {
     #[test]
-    fn json_gives_back_any_text(url: String, text: String) {
-        let line = json_line(&at(checked(&url, Verdict::Ok), &[place(&url, 1, 1, &text)]));
+    fn json_gives_back_any_text_and_address(url: String, text: String, address: IpAddr) {
+        let mut checked = at(checked(&url, Verdict::Ok), &[place(&url, 1, 1, &text)]);
+        checked.answer.address = Some(address);
+        let line = json_line(&checked);
         let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!(&value["url"], &url);
         assert_eq!(&value["refs"][0]["text"], &text);
+        assert_eq!(&value["address"], &address.to_string());
         assert_eq!(line.matches('\n').count(), 1);
     }
 }

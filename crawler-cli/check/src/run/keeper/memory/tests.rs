@@ -149,24 +149,6 @@ fn what_is_local_is_said_at_once() {
     assert_eq!(take_all(&mut memory).len(), 1);
 }
 
-#[test]
-fn an_answer_that_does_not_meet_what_is_wanted_by_now_is_not_reported() {
-    let mut memory = memory();
-    memory.add_all(vec![link("http://a/1", 1, FOUND)]);
-    let taken = take_all(&mut memory);
-    memory.add_all(vec![link("http://a/1", 2, GIVEN)]);
-    memory.handle(Command::Complete(vec![answered(&taken[0], ROBOTS)]));
-    assert_eq!(lines(&mut memory), []);
-    answer_all(&mut memory, Verdict::Ok);
-    assert_eq!(
-        lines(&mut memory),
-        [line("http://a/1", Verdict::Ok, &[1, 2], false)]
-    );
-    // An answer that comes twice changes nothing.
-    memory.handle(Command::Complete(vec![answered(&taken[0], ROBOTS)]));
-    assert_eq!(lines(&mut memory), []);
-}
-
 /// A source that never ends: each batch has four URLs.
 fn endless(batches: &Rc<Cell<u32>>) -> Memory {
     let batches = Rc::clone(batches);
