@@ -104,13 +104,9 @@ mod tests {
         left_out.retain(|name| name != "7");
         assert_eq!((left_out.len(), left_out.names().len()), (20, 20));
         let long = "é".repeat(LONGEST + 1);
-        for _ in 0..2000 {
-            left_out.add(&long);
-        }
-        assert_eq!(left_out.len(), 2020);
-        assert!(left_out.names().len() < 1100);
+        (0..2000).for_each(|_| left_out.add(&long));
+        assert!(left_out.len() == 2020 && left_out.names().len() < 1100);
         let count = left_out.len() - left_out.names().len();
-        let text = format!("{left_out:#}");
-        assert!(text.ends_with(&format!("é… and {count} more")));
+        assert!(format!("{left_out:#}").ends_with(&format!("é… and {count} more")));
     }
 }

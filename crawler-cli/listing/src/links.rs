@@ -339,16 +339,6 @@ mod tests {
                  <link rel=alternate hreflang=de href=de><img src=both><a href=both>1</a><a href=i2>2</a><img src=i2>",
                 "http://h/2 +http://h/i +http://h/s http://h/de http://h/both http://h/i2",
             ),
-            // Refreshes, sets of images, and what is for readers without scripts.
-            (
-                "http://h/",
-                "<meta http-equiv=Refresh content='3; URL=\"next.html\"'><meta name=description content='1; url=no'>\
-                 <img srcset='a.png 1x, b.png 2x,c.png' src=a.png><video poster=p.jpg></video>\
-                 <picture><source srcset='x,y.webp 100w'></picture>\
-                 <noscript><iframe src=\"toc.html\"></iframe><img src=pixel.gif></noscript><a href=after>1</a>",
-                "http://h/next.html +http://h/a.png +http://h/b.png +http://h/c.png +http://h/p.jpg \
-                 +http://h/x,y.webp http://h/toc.html +http://h/pixel.gif http://h/after",
-            ),
             (
                 "http://h/p/",
                 "<base href='/q/'><base href='/r/'><a href=x>x</a>",

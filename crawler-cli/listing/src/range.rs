@@ -154,32 +154,18 @@ mod tests {
 
     #[test]
     fn a_listed_time_covers_all_possible_times() {
-        let listed = |span, utc| ListedTime {
-            seconds: 1_000_000,
-            span,
-            utc,
-        };
-        for (time, offset, lo, hi, precision) in [
-            (listed(1, true), None, 0, 0, Precision::Second),
-            (listed(60, true), Some(3600), 0, 59, Precision::Minute),
-            (
-                listed(60, false),
-                Some(3600),
-                -3600,
-                59 - 3600,
-                Precision::Minute,
-            ),
-            (
-                listed(60, false),
-                None,
-                -14 * 3600,
-                59 + 12 * 3600,
-                Precision::Unsure,
-            ),
-            (listed(86_400, true), None, 0, 86_399, Precision::Day),
+        const HOUR: i64 = 3600;
+        use Precision::{Day, Minute, Second, Unsure};
+        for (span, utc, offset, lo, hi, precision) in [
+            (1, true, None, 0, 0, Second),
+            (60, true, Some(HOUR), 0, 59, Minute),
+            (60, false, Some(HOUR), -HOUR, 59 - HOUR, Minute),
+            (60, false, None, -14 * HOUR, 59 + 12 * HOUR, Unsure),
+            (86_400, true, None, 0, 86_399, Day),
         ] {
-            let range = time.range(offset);
-            assert_eq!((range.lo, range.hi), (1_000_000 + lo, 1_000_000 + hi));
+            let seconds = 1_000_000;
+            let range = ListedTime { seconds, span, utc }.range(offset);
+            assert_eq!((range.lo - seconds, range.hi - seconds), (lo, hi));
             assert_eq!(range.precision(), precision);
         }
     }

@@ -153,11 +153,6 @@ fn sizes_around_every_step_are_read_as_their_exact_ranges() {
 
 proptest! {
     #[test]
-    fn any_size_is_read_as_its_exact_range(bits in 1u32..63, random: u64) {
-        check(random & ((1 << bits) - 1));
-    }
-
-    #[test]
     fn ranges_are_never_empty(text in "[0-9.,kKMGTPEiBb ]{0,24}") {
         for style in [Style::Apache, Style::Nginx, Style::Fancyindex, Style::Lighttpd, Style::Webfs, Style::Unknown] {
             if let Some(range) = style.read(text.as_bytes()) {
@@ -181,20 +176,9 @@ fn sizes_of_unknown_servers_are_read() {
         let range = Style::Unknown.read(text.as_bytes());
         assert_eq!(range, Some(SizeRange { lo, hi }), "{text}");
     }
-    for text in [
-        "",
-        "-",
-        "K",
-        "1.2.3",
-        "1,23,456",
-        "12 apples",
-        "1.5",
-        "1.5 B",
-        "1..5K",
-        "1.2345K",
-        "99999999999999999999",
-        "2024-02-29",
-    ] {
+    let none =
+        "|-|K|1.2.3|1,23,456|12 apples|1.5|1.5 B|1..5K|1.2345K|99999999999999999999|2024-02-29";
+    for text in none.split('|') {
         assert_eq!(Style::Unknown.read(text.as_bytes()), None, "{text}");
     }
 }

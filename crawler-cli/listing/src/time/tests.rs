@@ -46,41 +46,10 @@ fn every_format_is_read() {
 
 #[test]
 fn other_texts_are_not_read() {
-    for text in [
-        "",
-        "-",
-        "12",
-        "2023-02-29",
-        "2024-13-01",
-        "2024-02-291",
-        "2024-02",
-        "Nov 21 02:04",
-        "29-Feb-24 23:59",
-        "Febr 29, 2024",
-        "1.0K",
-        "2024.5",
-        "May",
-        "Sunday",
-        "31-Apr-2024 00:00",
-        "Mars 3, 2024",
-        "13/13/2024",
-        "1/1/24",
-    ] {
+    let texts = "|-|12|2023-02-29|2024-13-01|2024-02-291|2024-02|Nov 21 02:04|29-Feb-24 23:59|Febr 29, 2024|1.0K|2024.5|May|\
+        Sunday|31-Apr-2024 00:00|Mars 3, 2024|13/13/2024|1/1/24";
+    for text in texts.split('|') {
         assert_eq!(at_start(text.as_bytes()), None, "{text}");
-    }
-}
-
-#[test]
-fn the_length_ends_behind_the_time() {
-    for (text, length) in [
-        ("2024-02-29 23:59  1.0K", 16),
-        ("29-Feb-2024 23:59     -", 17),
-        ("2024-02-29T23:59:58Z x", 20),
-        ("2024-02-29 x", 10),
-        ("6/12/2014  3:25 AM   <dir>", 18),
-    ] {
-        let found = at_start(text.as_bytes()).map(|(_, length)| length);
-        assert_eq!(found, Some(length), "{text}");
     }
 }
 

@@ -147,26 +147,18 @@ fn odd_pages_give_the_stream_of_html5gum() {
 
 #[test]
 fn elements_of_xml_can_be_empty() {
+    let of_xml = "<?xml version='1.0'?><html><script src='x'/><a href='y'/><title/></html>";
+    let of_svg = "<svg><title/><style/><a href='x'/></svg><title><a href=y></title>";
     for (body, links) in [
-        (
-            "<?xml version='1.0'?><html><script src='x'/><a href='y'/><title/></html>",
-            3,
-        ),
+        (of_xml, 2),
+        (of_svg, 1),
         ("<script src='x'/><a href='y'>", 1),
-        (
-            "<svg><title/><style/><a href='x'/></svg><title><a href=y></title>",
-            1,
-        ),
         ("<svg><![CDATA[<a href=x>]]></svg><a href=y>", 1),
     ] {
         let mut stream = Stream::default();
         read(body.as_bytes(), &mut stream);
-        let found = stream
-            .events
-            .iter()
-            .filter(|(kind, ..)| *kind == '=')
-            .count();
-        assert_eq!(found, links.min(2), "{body} {:?}", stream.events);
+        let found = stream.events.iter().filter(|event| event.0 == '=');
+        assert_eq!(found.count(), links, "{body} {:?}", stream.events);
     }
 }
 
