@@ -194,21 +194,3 @@ impl<W> Hosts<W> {
 
 /// Hosts in memory, of which some may have no work.
 const LEAST_CROWD: usize = 4_000;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_of_removed_hosts_are_used_again() {
-        let url = |name: &str| Url::parse(&format!("http://{name}/")).expect("valid");
-        let mut hosts = Hosts::default();
-        let ids = ["a", "b", "c"].map(|name| hosts.add(url(name), 0, name));
-        assert_eq!(hosts.remove(ids[1]), Some("b"));
-        assert_eq!((hosts.remove(ids[1]), hosts.at(&url("b"))), (None, None));
-        assert_eq!((hosts.len(), hosts.ids().count()), (2, 2));
-        assert_eq!(hosts.add(url("d"), 0, "d"), ids[1]);
-        assert_eq!(hosts.works().copied().collect::<String>(), "adc");
-        assert_eq!(hosts.at(&url("d")), Some(ids[1]));
-    }
-}

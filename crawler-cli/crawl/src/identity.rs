@@ -211,16 +211,6 @@ mod tests {
     }
 
     #[test]
-    fn fields_replace_those_of_the_request_and_cookies_join_them() {
-        let mut request = Request::get("http://h/");
-        request.header("Cookie", "seen=1").header("Accept", "*/*");
-        identity(&[("cookie", "s=1"), ("Accept", "a/b")]).write(&mut request);
-        let value = |name| request.header_value(name).map(<[u8]>::to_vec);
-        assert_eq!(value("Cookie"), Some(b"s=1; seen=1".to_vec()));
-        assert_eq!(value("Accept"), Some(b"a/b".to_vec()));
-    }
-
-    #[test]
     fn patterns_fit_hosts() {
         for (pattern, of, fits) in [
             ("example.org", "http://example.org/a", true),

@@ -227,18 +227,4 @@ mod tests {
             assert_eq!(policy.throttle_pause(3, long, u64::MAX), SECOND * 120);
         }
     }
-
-    #[test]
-    fn a_host_without_time_gets_up_to_a_minute() {
-        let policy = RetryPolicy::default();
-        assert_eq!(policy.throttle_pause(99, None, 0), SECOND * 60);
-        assert_eq!(
-            policy.throttle_pause(1, Some(SECOND * 120), 0),
-            SECOND * 120
-        );
-        assert_eq!(
-            policy.throttle_pause(1, Some(Duration::ZERO), 0),
-            SECOND / 2
-        );
-    }
 }

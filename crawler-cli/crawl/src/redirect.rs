@@ -208,44 +208,6 @@ mod tests {
     }
 
     #[test]
-    fn loops_and_too_many_end_the_chain() {
-        let mut to_itself = chain("http://a/x", &[]);
-        let again = to_itself.follow(302, Some(b"/x#other"), 10, false);
-        assert_eq!(again, Err(NotFollowed::Loop("http://a/x".into())));
-        let mut ring = chain("http://a/x", &[(301, "/y"), (301, "http://b/")]);
-        let again = ring.follow(301, Some(b"http://a/y"), 10, false);
-        assert_eq!(again, Err(NotFollowed::Loop("http://a/y".into())));
-        assert_eq!(ring.redirects().len(), 3);
-        let mut long = Chain::new(&url("http://a/0"));
-        for n in 1..=10 {
-            long.follow(302, Some(format!("/{n}").as_bytes()), 10, false)
-                .expect("within the limit");
-        }
-        let mut gate = Chain::new(&url("http://a/x"));
-        for _ in 0..10 {
-            assert_eq!(gate.follow(302, Some(b"/x"), 10, true), Ok(()));
-        }
-        let more = gate.follow(302, Some(b"/x"), 10, true);
-        assert_eq!(more, Err(NotFollowed::TooMany(10)));
-        // A gate may lead back by a page that sets nothing, once.
-        let mut gate = Chain::new(&url("http://a/x"));
-        for (location, has_cookie) in [("/check", true), ("/x", false)] {
-            let followed = gate.follow(301, Some(location.as_bytes()), 10, has_cookie);
-            assert_eq!(followed, Ok(()));
-        }
-        assert_eq!(gate.moved_to(), None);
-        let again = gate.follow(302, Some(b"/check"), 10, false);
-        assert_eq!(again, Err(NotFollowed::Loop("http://a/check".into())));
-        let more = long.follow(302, Some(b"/11"), 10, false);
-        assert_eq!(more, Err(NotFollowed::TooMany(10)));
-        assert_eq!((long.redirects().len(), long.url().path()), (10, "/10"));
-        assert_eq!(
-            Chain::new(&url("http://a/")).follow(302, Some(b"/b"), 0, false),
-            Err(NotFollowed::TooMany(0))
-        );
-    }
-
-    #[test]
     fn only_short_http_urls_are_followed_and_without_credentials() {
         let to = |location| {
             let to = target(&url("http://a/b/c?d"), location);

@@ -275,43 +275,6 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_asks_for_is_never_cut() {
-        for seconds in [120, 800] {
-            let (mut attempts, mut host, now) = first_attempt(patience(SECOND * 900));
-            let wait = SECOND * seconds as u32;
-            let decision = decided(now, throttled(429, seconds), &mut attempts, &mut host);
-            // Other URLs of the host go first.
-            let first_pause = host.retry_policy().first_pause;
-            assert_eq!(decision, Decision::RetryAt(now + wait + first_pause));
-            assert_eq!(host.held_until(now), Some(now + wait));
-        }
-    }
-
-    #[test]
-    fn a_wait_beyond_the_patience_gives_up_the_url_at_once() {
-        for (longest, seconds) in [(SECOND * 60, 120), (Duration::MAX, u64::MAX)] {
-            let (mut attempts, mut host, now) = first_attempt(patience(longest));
-            let asked_for = Duration::from_secs(seconds);
-            let failed = throttled(503, seconds);
-            let mut decision = |host: &mut Politeness, now| {
-                attempts.handle_sent(now);
-                decided(now, failed, &mut attempts, host)
-            };
-            let reason = Reason::LongWait(asked_for);
-            let mut at = now;
-            // It does not matter whether the host has answered before.
-            host.handle_answer(now);
-            for _ in 0..3 {
-                assert_eq!(decision(&mut host, at), Decision::GiveUp(reason));
-                at = host.held_until(at).expect("a short pause");
-                assert!(at < now + SECOND * 5);
-            }
-            // Not a single URL: the host refuses all.
-            assert_eq!(decision(&mut host, at), Decision::GiveUpHost(reason));
-        }
-    }
-
-    #[test]
     fn pauses_without_an_end_are_long_ones() {
         let endless = RetryPolicy {
             first_pause: Duration::MAX,

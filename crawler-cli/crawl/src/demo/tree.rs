@@ -193,37 +193,3 @@ const DECOYS: [&str; 6] = [
     "repomd.xml~",
     "repomd_xml",
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Calls this for each directory, with its entries.
-    fn walk(path: &[&str], visit: &mut dyn FnMut(&[Item])) {
-        let items = items(path).expect("a directory");
-        visit(&items);
-        for item in items.iter().filter(|item| item.is_directory) {
-            walk(&[path, &[&item.name]].concat(), visit);
-        }
-    }
-
-    #[test]
-    fn exactly_155_files_are_named_repomd_xml() {
-        let (mut repomd, mut directories, mut files) = (0, 0, 0);
-        walk(&[], &mut |items| {
-            directories += 1;
-            files += items.iter().filter(|item| !item.is_directory).count();
-            repomd += usize::from(items.iter().any(|item| item.name == "repomd.xml"));
-        });
-        assert_eq!((REPOMD_FILES, repomd), (155, 155));
-        assert!(directories > 4_000, "{directories}");
-        assert!(files > 30_000, "{files}");
-        for path in [
-            &["timestamp.txt"][..],
-            &["nowhere"],
-            &["SIGs", "9-stream", "x"],
-        ] {
-            assert_eq!(items(path), None, "{path:?}");
-        }
-    }
-}
