@@ -138,14 +138,4 @@ mod tests {
         let learned = HeadFacts::learned(HeadFault::Lies);
         assert!(learned.is_known() && learned.first_ask() == Ask::FirstByte);
     }
-
-    #[test]
-    fn a_host_that_refuses_ranges_twice_is_asked_without() {
-        let mut facts = HeadFacts::learned(HeadFault::NoHead);
-        facts.note_range_refused();
-        assert_eq!(facts.first_ask(), Ask::FirstByte);
-        facts.note_range_refused();
-        assert_eq!(facts.first_ask(), Ask::Get);
-        assert_eq!(facts.adapt(Ask::FirstByte), Ask::Get);
-    }
 }

@@ -192,36 +192,6 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_again_after_a_day() {
-        let mut budget = PruneBudget::default();
-        taken(&mut budget, at(0), 0, 1, 1);
-        assert_eq!(taken(&mut budget, at(23), 0, 1, 1), 0);
-        let wait = budget.take(at(23), &0, 1, 1).unwrap_err();
-        assert!(wait > Duration::ZERO && wait <= Duration::from_secs(2 * 3600 + 1));
-        assert!(budget.take(at(23) + wait, &0, 1, 1).is_ok());
-    }
-
-    #[test]
-    fn what_was_pruned_before_a_start_counts() {
-        let mut budget = PruneBudget::default();
-        for _ in 0..8 {
-            budget.note(at(0), &0);
-        }
-        assert_eq!(taken(&mut budget, at(1), 0, 1, 1), 2);
-    }
-
-    #[test]
-    fn a_share_of_zero_is_no_limit() {
-        let rules = BudgetRules {
-            all: 0.0,
-            host: 0.0,
-            ..BudgetRules::default()
-        };
-        let mut budget = PruneBudget::new(rules);
-        assert_eq!(taken(&mut budget, at(0), 0, 1, 1), 10_000);
-    }
-
-    #[test]
     fn hosts_are_forgotten() {
         let mut budget = PruneBudget::default();
         for host in 0..1_000 {

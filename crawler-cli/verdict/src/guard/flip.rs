@@ -399,19 +399,6 @@ mod tests {
     }
 
     #[test]
-    fn samples_become_rarer() {
-        let mut host = held();
-        let mut count = 0;
-        while let Some(due) = host.sample_at()
-            && due < at(72 * 60)
-        {
-            host.handle_sample(due, 0, 5);
-            count += 1;
-        }
-        assert!((10..40).contains(&count), "{count}");
-    }
-
-    #[test]
     fn the_longest_hold_ends_and_is_not_repeated_without_a_sign_of_life() {
         let mut host = held();
         assert_eq!(host.ends_at(), Some(at(72 * 60)));
@@ -421,18 +408,5 @@ mod tests {
         // The first good verdict makes the host worth a guard again.
         asked(&mut host, at(80 * 60), 1, 0);
         assert!(asked(&mut host, at(80 * 60), 0, 40).contains(&FlipStep::Hold));
-    }
-
-    #[test]
-    fn a_hold_survives_a_restart() {
-        let mut before = held();
-        before.handle_sample(at(10), 5, 5);
-        let mut host = HostFlip::with_hold(FlipRules::default(), before.hold());
-        assert_eq!(host.ends_at(), before.ends_at());
-        assert_eq!(host.handle_sample(at(20), 5, 5), Some(FlipStep::Release));
-        assert_eq!(
-            host.stops().within(Some(at(0)), at(50)),
-            Duration::from_secs(20 * 60)
-        );
     }
 }
