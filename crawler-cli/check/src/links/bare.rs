@@ -100,52 +100,32 @@ mod tests {
 
     #[test]
     fn urls_end_where_the_sentence_goes_on() {
-        for (text, found) in [
-            ("https://example.com", "https://example.com"),
-            (
-                "See http://a.example/x, and https://b.example/y.",
-                "http://a.example/x https://b.example/y",
-            ),
-            (
-                "(https://a.example/b_(c)) [https://a.example] <https://a.example>",
-                "https://a.example/b_(c) https://a.example https://a.example",
-            ),
-            (
-                "'https://a.example/x' \"https://a.example/y\" `https://a.example/z`",
-                "https://a.example/x https://a.example/y https://a.example/z",
-            ),
-            (
-                "HTTP://A.example/?q[]=1&r={x}! ftp://f.example/a*",
-                "HTTP://A.example/?q[]=1&r={x} ftp://f.example/a",
-            ),
-            (
-                "http://[::1]:80/ http://localhost https://é.example/ü",
-                "http://[::1]:80/ http://localhost https://é.example/ü",
-            ),
-            (
-                "xhttp://no git+https://no 1http://no http:// http://, ://x file://no www.no.example",
-                "",
-            ),
-            (
-                "a=https://a.example/;b https://a.example/?u=http://b.example/x",
-                "https://a.example/;b https://a.example/?u=http://b.example/x",
-            ),
-            (
-                "https://a.example/x|https://b.example/y “https://c.example”",
-                "https://a.example/x https://b.example/y https://c.example",
-            ),
-            (
-                "https://a.example/it's https://a.example/(",
-                "https://a.example/it's https://a.example/",
-            ),
-        ] {
+        let table = r#"
+            https://example.com => https://example.com
+            See http://a.example/x, and https://b.example/y. => http://a.example/x https://b.example/y
+            (https://a.example/b_(c)) [https://a.example] => https://a.example/b_(c) https://a.example
+            <https://a.example> => https://a.example
+            'https://a.example/x' "https://a.example/y" => https://a.example/x https://a.example/y
+            `https://a.example/z` => https://a.example/z
+            HTTP://A.example/?q[]=1&r={x}! => HTTP://A.example/?q[]=1&r={x}
+            ftp://f.example/a* => ftp://f.example/a
+            http://[::1]:80/ http://localhost => http://[::1]:80/ http://localhost
+            https://é.example/ü => https://é.example/ü
+            xhttp://no git+https://no 1http://no http:// http://, ://x file://no www.no.example =>
+            a=https://a.example/;b => https://a.example/;b
+            https://a.example/?u=http://b.example/x => https://a.example/?u=http://b.example/x
+            https://a.example/x|https://b.example/y => https://a.example/x https://b.example/y
+            “https://c.example” => https://c.example
+            https://a.example/it's https://a.example/( => https://a.example/it's https://a.example/"#;
+        for row in table.trim().lines() {
+            let (text, found) = row.trim().split_once(" =>").expect("a row");
             let mut urls = Vec::new();
             let mut from = 0;
             while let Some(range) = next(text, from) {
                 from = range.end;
                 urls.push(&text[range]);
             }
-            assert_eq!(urls.join(" "), found, "{text}");
+            assert_eq!(urls.join(" "), found.trim(), "{text}");
         }
     }
 }

@@ -154,12 +154,4 @@ mod tests {
         let folder = Input::from_list(OsStr::new("/")).expect_err("a folder");
         assert_eq!(folder.to_string(), "/: is a directory");
     }
-
-    #[test]
-    fn lists_are_files_or_standard_input() {
-        let list = Input::from_list(OsStr::new("-")).expect("a list");
-        assert_eq!(list, Input::List(List::Stdin));
-        assert!(list.is_stdin() && Input::Stdin.is_stdin());
-        assert!(Input::from_list(OsStr::new("no/such.txt")).is_err());
-    }
 }

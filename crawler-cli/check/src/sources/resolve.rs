@@ -211,8 +211,8 @@ mod tests {
         let table = [
             ("https://example.com/", "? https://example.com/"),
             (
-                "HTTP://Example.com/a b",
-                "? http://example.com/a%20b for HTTP://Example.com/a b",
+                "HTTP://A.com/a b",
+                "? http://a.com/a%20b for HTTP://A.com/a b",
             ),
             ("//example.com/x", "? https://example.com/x"),
             ("b.md", "! file:///nowhere/docs/b.md file_missing"),
@@ -222,17 +222,10 @@ mod tests {
             ("file:///no/such", "! file:///no/such file_missing"),
             ("file:///", "Ok file:///"),
             ("mailto:a@example.com", "unsupported"),
-            ("TEL:1", "unsupported"),
-            ("javascript:void(0)", "unsupported"),
             ("java\tscript:void(0)", "unsupported"),
-            ("data:text/plain,a", "unsupported"),
             ("ftp://example.com/", "unsupported"),
             ("http://", "! http:// invalid_url"),
-            (
-                "https://exa mple.com/",
-                "! https://exa mple.com/ invalid_url",
-            ),
-            ("http://[::1/", "! http://[::1/ invalid_url"),
+            ("https://a b.com/", "! https://a b.com/ invalid_url"),
         ];
         for (link, expected) in table {
             assert_eq!(plain(link), expected, "{link}");

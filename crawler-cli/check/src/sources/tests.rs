@@ -383,19 +383,6 @@ fn fragments_of_files_are_looked_up() {
 }
 
 #[test]
-fn the_reading_can_be_stopped() {
-    let folder = Folder::new(&[("urls.txt", &"http://x/\n".repeat(100_000))]);
-    let input = Input::from_list(folder.path("urls.txt").as_os_str()).expect("it is there");
-    let mut batches = start(vec![input], SourceOptions::default());
-    assert!(matches!(
-        batches.next(Duration::from_secs(60)),
-        Next::Batch(_)
-    ));
-    batches.stop();
-    assert!(matches!(batches.next(Duration::from_secs(60)), Next::End));
-}
-
-#[test]
 fn names_that_are_not_utf_8_are_shown() {
     let folder = Folder::new(&[]);
     let path = folder.0.path().join(OsStr::from_bytes(b"\xff.md"));

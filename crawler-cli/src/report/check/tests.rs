@@ -346,6 +346,30 @@ fn lists_for_persons_are_bounded() {
     assert!(page.contains("And at 28,000 more places."));
 }
 
+/// Who names a URL may change its verdict: what robots.txt keeps from the check is asked when the user names it.
+#[test]
+fn a_url_whose_verdict_changes_is_listed_by_the_last_one() {
+    let robots = Verdict::Failed(Cause::Robots);
+    let listed = checked("https://h.example/", robots);
+    let listed = at(listed, &[place("a.md", 1, 1, "")]);
+    let part = |verdict| {
+        let checked = checked("https://h.example/", verdict);
+        let changed = Checked {
+            before: Some(listed.said()),
+            ..at(checked, &[place("list", 2, 1, "")])
+        };
+        let mut findings = Findings::default();
+        findings.add(&Judged::new(&listed, Redirects::Report));
+        findings.add(&Judged::new(&changed, Redirects::Report));
+        assert!(findings.part(findings::Part::Unjudged).is_empty());
+        assert_eq!(findings.part(findings::Part::Unjudged).all(), 0);
+        let places = findings.part(findings::Part::Broken);
+        (places.urls(), places.all())
+    };
+    assert_eq!(part(Verdict::Failed(Cause::Status404)), (1, 2));
+    assert_eq!(part(Verdict::Ok), (0, 0));
+}
+
 /// Places that were found after a URL was reported, about which nothing but the verdict is known.
 fn later(first: &Checked, url: &str, line: u32) -> Checked {
     let answer = Answer {
@@ -357,34 +381,6 @@ fn later(first: &Checked, url: &str, line: u32) -> Checked {
         before: Some(first.said()),
         references: vec![place("later.md", line, 1, "")],
         ..Checked::of(url.to_owned(), answer)
-    }
-}
-
-/// Who names a URL may change its verdict: what robots.txt keeps from the check is asked when the user names it.
-#[test]
-fn a_url_whose_verdict_changes_is_listed_by_the_last_one() {
-    let robots = Verdict::Failed(Cause::Robots);
-    let listed = checked("https://h.example/", robots);
-    let listed = at(listed, &[place("a.md", 1, 1, "")]);
-    let of = |verdict| Checked {
-        before: Some(listed.said()),
-        ..at(
-            checked("https://h.example/", verdict),
-            &[place("list", 2, 1, "")],
-        )
-    };
-    let (gone, broken) = (Verdict::Failed(Cause::Status404), findings::Part::Broken);
-    for (verdict, part) in [(gone, Some(broken)), (Verdict::Ok, None)] {
-        let (mut findings, changed) = (Findings::default(), of(verdict));
-        for checked in [&listed, &changed] {
-            findings.add(&Judged::new(checked, Redirects::Report));
-        }
-        assert!(findings.part(findings::Part::Unjudged).is_empty());
-        assert_eq!(findings.part(findings::Part::Unjudged).all(), 0);
-        if let Some(part) = part {
-            let places = findings.part(part);
-            assert_eq!((places.urls(), places.all()), (1, 2));
-        }
     }
 }
 
@@ -416,42 +412,41 @@ fn places_that_are_found_later_are_listed_with_their_urls() {
 #[test]
 fn words_say_why() {
     let words = |checked: &Checked| reason(checked).unwrap_or_default();
-    let failed = |cause, status: Option<u16>| {
-        let mut checked = checked("http://h/", Verdict::Failed(cause));
-        checked.answer.status = status;
-        checked
-    };
-    let auth = failed(Cause::Auth, Some(401));
-    assert_eq!(words(&auth), "401 Unauthorized: asks for credentials");
-    let nameless = failed(Cause::DnsNxdomain, None);
-    assert_eq!(words(&nameless), "there is no host with this name");
-    let robots = failed(Cause::Robots, None);
-    assert_eq!(words(&robots), "robots.txt disallows the request");
-    let mut teapot = failed(Cause::Status4xx(418), Some(418));
-    assert_eq!(words(&teapot), "status 418");
-    teapot.answer.detail = Some("I'm a teapot".to_owned());
-    assert_eq!(words(&teapot), "status 418: I'm a teapot");
-    let mut blocked = failed(Cause::Blocked, Some(200));
-    blocked.answer.detail = Some("a challenge page".to_owned());
-    assert_eq!(words(&blocked), "a challenge page");
+    for (cause, status, detail, expected) in [
+        (
+            Cause::Auth,
+            401,
+            "",
+            "401 Unauthorized: asks for credentials",
+        ),
+        (Cause::DnsNxdomain, 0, "", "there is no host with this name"),
+        (Cause::Robots, 0, "", "robots.txt disallows the request"),
+        (Cause::Status4xx(418), 418, "", "status 418"),
+        (
+            Cause::Status4xx(418),
+            418,
+            "a teapot",
+            "status 418: a teapot",
+        ),
+        (Cause::Blocked, 200, "a challenge page", "a challenge page"),
+    ] {
+        let mut failed = checked("http://h/", Verdict::Failed(cause));
+        failed.answer.status = Some(status).filter(|status| *status > 0);
+        failed.answer.detail = Some(detail.to_owned()).filter(|detail| !detail.is_empty());
+        assert_eq!(words(&failed), expected);
+    }
     let mut far = samples().swap_remove(0);
     far.answer.final_url = Some("http://other/".to_owned());
     assert_eq!(words(&far), "404 Not Found (redirected to http://other/)");
     let mut chain = samples().swap_remove(3);
     chain.answer.moved_to = None;
-    chain.answer.redirects.push(Redirect {
-        status: 302,
-        url: "https://m.example/home".to_owned(),
-    });
-    assert_eq!(
-        words(&chain),
-        "redirected to https://m.example/home (2 redirects)"
-    );
+    let again = chain.answer.redirects[0].clone();
+    chain.answer.redirects.push(again);
+    let twice = "redirected to https://m.example/ (2 redirects)";
+    assert_eq!(words(&chain), twice);
     let void = checked("http://h/", Verdict::Void(Some(Cause::Refused)));
-    assert_eq!(
-        words(&void),
-        "not judged: the network of this machine seemed to fail (the connection was refused)"
-    );
+    let own = "not judged: the network of this machine seemed to fail (the connection was refused)";
+    assert_eq!(words(&void), own);
 }
 
 #[test]
