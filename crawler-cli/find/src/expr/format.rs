@@ -521,18 +521,17 @@ mod tests {
             start: b"/",
             ..of("http://h:1/", "/", "/", 0)
         };
+        let below = of("http://h:1/pub/a/b/", "/pub/a/b", "b", 2);
+        let start = of("http://h:1/pub/", "/pub", "pub", 0);
         for (found, expected) in [
             (
                 FOUND,
                 "http://h:1/pub/a%20b/c%1B.iso|http://h:1/pub/a%20b|http://h:1/pub/|a b/c\u{1b}.iso|c\u{1b}.iso|2",
             ),
-            (
-                of("http://h:1/pub/", "/pub", "pub", 0),
-                "http://h:1/pub/|http://h:1|http://h:1/pub/||pub|0",
-            ),
+            (start, "http://h:1/pub/|http://h:1|http://h:1/pub/||pub|0"),
             (root, "http://h:1/|http://h:1|http://h:1/||/|0"),
             (
-                of("http://h:1/pub/a/b/", "/pub/a/b", "b", 2),
+                below,
                 "http://h:1/pub/a/b/|http://h:1/pub/a|http://h:1/pub/|a/b|b|2",
             ),
         ] {
@@ -544,15 +543,12 @@ mod tests {
 
     #[test]
     fn inexact_values_are_marked() {
+        let huge = format!("{}|{}|{}", u64::MAX - 1, 1u64 << 54, 1u64 << 55);
         for (lo, hi, expected) in [
             (5, 5, "5|1|1"),
             (1000, 1100, "1050|~1|~2-3"),
             (1000, 1020, "1010|1|2"),
-            (
-                u64::MAX - 1,
-                u64::MAX,
-                "18446744073709551614|18014398509481984|36028797018963968",
-            ),
+            (u64::MAX - 1, u64::MAX, &*huge),
         ] {
             let found = Found {
                 size: Some(SizeRange { lo, hi }),
@@ -569,6 +565,9 @@ mod tests {
             let modified = Some(TimeRange { lo, hi });
             shown(format, &Found { modified, ..FOUND }, false)
         };
+        // The listing has 1970-01-02 10:17, in a zone that is not known.
+        let (first, last) = (123_420 - 14 * 3600, 123_479 + 12 * 3600);
+        let unsure = "~1970-01-02|~10:17|~00.0000000000";
         for (lo, hi, at, expected) in [
             (86_400, 86_400, "86400", "1970-01-02|00:00|00.0000000000"),
             (86_400, 86_459, "~86400", "1970-01-02|00:00|~00.0000000000"),
@@ -579,13 +578,7 @@ mod tests {
                 "~1970-01-01|~23:59|~59.0000000000",
             ),
             (i64::MIN, 0, "~-9223372036854775808", "?|?|?"),
-            // The listing has 1970-01-02 10:17, in a zone that is not known.
-            (
-                123_420 - 14 * 3600,
-                123_479 + 12 * 3600,
-                "~123420",
-                "~1970-01-02|~10:17|~00.0000000000",
-            ),
+            (first, last, "~123420", unsure),
         ] {
             let expected = format!("{at}.0000000000|{expected}");
             assert_eq!(timed(lo, hi, "%T@|%TF|%TR|%TS"), expected);
@@ -618,13 +611,9 @@ mod tests {
             };
             let mut out = Vec::new();
             write_ls(&found, &clock, &mut out);
-            assert_eq!(
-                String::from_utf8_lossy(&out),
-                format!(
-                    "        ?      2 -?????????   ? ?        ?            1025 {date} {}\n",
-                    FOUND.url
-                )
-            );
+            let line = "        ?      2 -?????????   ? ?        ?            1025";
+            let expected = format!("{line} {date} {}\n", FOUND.url);
+            assert_eq!(String::from_utf8_lossy(&out), expected);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Evaluations of what a listing shows compared with those of what is known, and the errors of the parser.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
@@ -59,9 +59,10 @@ const DIRECTORY: Found<'_> = Found {
     ..FILE
 };
 
-/// A file of 1 to 9 bytes, by its listing.
+/// A file of 1 to 9 bytes and of the first two minutes of 1970, by its listing.
 const LISTED: Found<'_> = Found {
     size: Some(SizeRange { lo: 1, hi: 9 }),
+    modified: Some(TimeRange { lo: 11, hi: 70 }),
     ..FILE
 };
 
@@ -113,6 +114,12 @@ fn verdicts() {
         ("-size -11c", &LISTED, Verdict::Go),
         ("-size +9c", &LISTED, Verdict::Go),
         ("-size 5c", &LISTED, Verdict::Head),
+        ("-newermt @10", &LISTED, Verdict::Go),
+        ("-newermt @70", &LISTED, Verdict::Go),
+        ("-newermt @11", &LISTED, Verdict::Head),
+        ("-mmin 16666", &LISTED, Verdict::Head),
+        ("-mmin +16666", &LISTED, Verdict::Head),
+        ("-mmin +16667", &LISTED, Verdict::Go),
         ("-empty", &DIRECTORY, Verdict::List),
         ("-empty -newermt 2001-01-01", &DIRECTORY, Verdict::List),
         // The undecided test does not matter.
@@ -170,30 +177,6 @@ fn what_stays_undecided_is_false_and_reported() {
         assert_eq!(evaluation.verdict, Verdict::Go);
         assert_eq!(evaluation.undecided, undecided, "{words}");
         assert_eq!(!log.is_empty(), printed, "{words}");
-    }
-}
-
-#[test]
-fn references_are_resolved() {
-    let [page, file] = ["http://h/x", "/no/such file"];
-    let mut expression = valid(&["-newer", page, "-newer", file, "-newer", page]);
-    let url = Url::parse(page).expect("valid");
-    let references = [Reference::Url(url), Reference::File(file.into())];
-    assert_eq!(expression.references(), references);
-    assert!(matches!(
-        expression.resolve_files(),
-        Err(ActError::Reference(path, _)) if path == *file
-    ));
-    expression.resolve(0, 9);
-    expression.resolve(1, 8);
-    for (modified, printed) in [(9, 0), (10, 1)] {
-        let found = Found {
-            modified: Some(TimeRange::exact(modified)),
-            ..FILE
-        };
-        let mut log = Log::default();
-        let evaluation = expression.evaluate(&found, &mut Memo::new(), &mut log);
-        assert_eq!((evaluation.verdict, log.0.len()), (Verdict::Go, printed));
     }
 }
 
@@ -279,47 +262,31 @@ fn invalid_expressions_are_named() {
 }
 
 #[test]
-fn other_words_are_not_taken() {
-    let mut parser = Parser::new(SystemTime::now());
-    for word in ["-j", "--json", "http://h/", "-nmae", "-", "--", ""] {
-        let mut rest = std::iter::once(OsString::from("next"));
-        assert_eq!(parser.take(OsStr::new(word), &mut rest), Ok(false));
-        assert!(rest.next().is_some(), "{word} took an argument");
-    }
-    let expression = parser.finish().expect("the empty one");
-    let mut log = Log::default();
-    expression.evaluate(&FILE, &mut Memo::new(), &mut log);
-    assert_eq!(log.0, ["-print"]);
-}
-
-#[test]
 fn ages_have_gnu_finds_bounds() {
     const DAY: i64 = 86_400;
     let now = 1_000_000;
     let midnight = now - now % DAY;
     for (words, times) in [
         // With the first and the last second for which the test is true.
-        (&["-mtime", "0"][..], (now - DAY + 1, now)),
-        (&["-mtime", "1"], (now - 2 * DAY + 1, now - DAY)),
-        (&["-mtime", "+1"], (i64::MIN, now - 2 * DAY - 1)),
-        (&["-mtime", "-1"], (now - DAY, i64::MAX)),
-        (&["-mtime", "0.5"], (now - DAY - DAY / 2 + 1, now - DAY / 2)),
-        (&["-mmin", "1"], (now - 59, now)),
-        (&["-mmin", "-1"], (now - 59, i64::MAX)),
-        (&["-mmin", "+1"], (i64::MIN, now - 61)),
-        (
-            &["-daystart", "-mtime", "0"],
-            (midnight + 1, midnight + DAY),
-        ),
-        (&["-daystart", "-mtime", "-1"], (midnight, i64::MAX)),
-        (&["-daystart", "-mtime", "+0"], (i64::MIN, midnight - 1)),
-        (&["-newermt", "1970-01-02 00:00:00.5"], (DAY + 1, i64::MAX)),
-        (&["-newermt", "@86399.5"], (DAY, i64::MAX)),
-        (&["-newermt", "1970-01-02T01:00+01:00"], (DAY + 1, i64::MAX)),
-        (&["-newermt", "1 day ago"], (now - DAY + 1, i64::MAX)),
+        ("-mtime|0", (now - DAY + 1, now)),
+        ("-mtime|1", (now - 2 * DAY + 1, now - DAY)),
+        ("-mtime|+1", (i64::MIN, now - 2 * DAY - 1)),
+        ("-mtime|-1", (now - DAY, i64::MAX)),
+        ("-mtime|0.5", (now - DAY - DAY / 2 + 1, now - DAY / 2)),
+        ("-mmin|1", (now - 59, now)),
+        ("-mmin|-1", (now - 59, i64::MAX)),
+        ("-mmin|+1", (i64::MIN, now - 61)),
+        ("-daystart|-mtime|0", (midnight + 1, midnight + DAY)),
+        ("-daystart|-mtime|-1", (midnight, i64::MAX)),
+        ("-daystart|-mtime|+0", (i64::MIN, midnight - 1)),
+        ("-newermt|1970-01-02 00:00:00.5", (DAY + 1, i64::MAX)),
+        ("-newermt|@86399.5", (DAY, i64::MAX)),
+        ("-newermt|1970-01-02T01:00+01:00", (DAY + 1, i64::MAX)),
+        ("-newermt|1 day ago", (now - DAY + 1, i64::MAX)),
         // `-daystart` applies only to tests after it.
-        (&["-mtime", "0", "-daystart"], (now - DAY + 1, now)),
+        ("-mtime|0|-daystart", (now - DAY + 1, now)),
     ] {
+        let words: Vec<&str> = words.split('|').collect();
         let (first, last) = times;
         for (time, expected) in [
             (first.saturating_sub(1), first == i64::MIN),
@@ -332,7 +299,7 @@ fn ages_have_gnu_finds_bounds() {
                 ..FILE
             };
             let mut log = Log::default();
-            valid(words).evaluate(&found, &mut Memo::new(), &mut log);
+            valid(&words).evaluate(&found, &mut Memo::new(), &mut log);
             assert_eq!(!log.0.is_empty(), expected, "{words:?} at {time}");
         }
     }
@@ -341,16 +308,11 @@ fn ages_have_gnu_finds_bounds() {
 /// The words of expressions whose tests a listing may leave undecided. The actions succeed or fail, each under its name.
 fn expressions() -> impl Strategy<Value = Vec<String>> {
     let words = |words: &str| -> Vec<String> { words.split(' ').map(str::to_owned).collect() };
+    let tests =
+        "-true|-false|-empty|-size +1k|-size 2k|-size -3k|-newermt @2000|-mmin 16633|-mmin +16633";
+    let tests: Vec<&str> = tests.split('|').collect();
     let leaf = prop_oneof![
-        prop::sample::select(vec![
-            "-true",
-            "-false",
-            "-empty",
-            "-size +1k",
-            "-size 2k",
-            "-size -3k"
-        ])
-        .prop_map(words),
+        prop::sample::select(tests).prop_map(words),
         (any::<bool>(), any::<u8>())
             .prop_map(move |(outcome, name)| words(&format!("-exec {outcome} {name} ;"))),
     ];
@@ -376,7 +338,7 @@ proptest! {
         words in expressions(),
         kind in prop_oneof![Just(Kind::File), Just(Kind::Directory)],
         (size, less, more) in (prop_oneof![Just(0), 0u64..4000], 0u64..2000, 0u64..2000),
-        empty in any::<bool>(),
+        (empty, time) in (any::<bool>(), 1900i64..2200),
     ) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let expression = valid(&words);
@@ -384,6 +346,7 @@ proptest! {
             kind,
             size: (kind == Kind::File).then(|| SizeRange::exact(size)),
             empty: (kind == Kind::Directory).then_some(empty),
+            modified: Some(TimeRange::exact(time)),
             ..FILE
         };
         let mut expected = Log::default();
@@ -396,6 +359,9 @@ proptest! {
             empty: None,
             ..known
         };
+        if kind == Kind::File {
+            found.modified = Some(TimeRange { lo: time - (less % 100) as i64, hi: time + (more % 100) as i64 });
+        }
         let (mut memo, mut log) = (Memo::new(), Log::default());
         loop {
             let evaluation = expression.evaluate(&found, &mut memo, &mut log);
@@ -403,7 +369,7 @@ proptest! {
             match evaluation.verdict {
                 Verdict::Head => {
                     prop_assert!(!found.asked, "asked twice");
-                    found = Found { asked: true, size: known.size, ..found };
+                    found = Found { asked: true, size: known.size, modified: known.modified, ..found };
                 }
                 Verdict::List => {
                     prop_assert!(found.empty.is_none(), "listed twice");
