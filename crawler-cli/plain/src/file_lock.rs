@@ -157,13 +157,6 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_a_killed_process_left_is_free() {
-        let folder = tempfile::tempdir().expect("a folder");
-        fs::write(folder.path().join("urls.db-lock"), "not a number").expect("written");
-        FileLock::take(&folder.path().join("urls.db")).expect("free");
-    }
-
-    #[test]
     fn what_cannot_be_opened_is_said() {
         let folder = tempfile::tempdir().expect("a folder");
         let below = folder.path().join("missing/urls.db");

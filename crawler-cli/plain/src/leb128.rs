@@ -105,12 +105,4 @@ mod tests {
         assert_eq!(reader.slice(), Some(&b"text"[..]));
         assert_eq!((reader.byte(), reader.byte()), (Some(9), None));
     }
-
-    #[test]
-    fn what_is_cut_off_is_damage() {
-        assert_eq!(Reader::new(&[]).number(), None);
-        assert_eq!(Reader::new(&[0x80]).number(), None);
-        assert_eq!(Reader::new(&[0xFF; 11]).number(), None);
-        assert_eq!(Reader::new(&[3, 1, 2]).slice(), None);
-    }
 }

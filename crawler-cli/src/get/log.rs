@@ -278,40 +278,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bars_begin_where_the_step_before_ended() {
-        let start = Instant::now();
-        let at = |ms| Some(start + Duration::from_millis(ms));
-        let first = Trip {
-            status: 302,
-            done: [at(10), at(30), at(60), at(80), at(80)],
-            ..Trip::new("https://u:p@h/#x", start)
-        };
-        let second = Trip {
-            status: 200,
-            done: [None, None, None, at(90), at(100)],
-            ..Trip::new("https://h/b", at(80).unwrap())
-        };
-        let said = Said {
-            trips: [first, second].into(),
-            ..Said::default()
-        };
-        let expected = "\
-https://h/#x 302, 80.0 ms
-  name            10.0 ms  |#####
-  connect         20.0 ms  |     ##########
-  TLS             30.0 ms  |               ###############
-  first byte      20.0 ms  |                              ##########
-  body             0.0 ms  |                                        #
-https://h/b 200, 20.0 ms, connection reused
-  first byte      10.0 ms  |                                        #####
-  body            10.0 ms  |                                             #####
-";
-        assert_eq!(said.timing(), expected);
-        assert_eq!(said.time(TLS), Duration::from_millis(60));
-        assert_eq!(said.time(FIRST_BYTE), Duration::from_millis(90));
-    }
-
-    #[test]
     fn urls_are_shown_without_their_user() {
         for (typed, shown) in [
             ("http://u:p@h/x?y#z", "http://h/x?y#z"),

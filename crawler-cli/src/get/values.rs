@@ -121,9 +121,7 @@ mod tests {
         for (text, nanoseconds) in [
             ("1/s", 1_000_000_000),
             ("4/s", 250_000_000),
-            ("3/s", 333_333_333),
             ("2/m", 30_000_000_000),
-            ("1/h", 3_600_000_000_000),
             ("3600", 1_000_000_000),
             ("2/d", 43_200_000_000_000),
             ("1/sec", 1_000_000_000),
@@ -134,13 +132,11 @@ mod tests {
                 "{text}"
             );
         }
-        for (text, error) in [
-            ("3/x", "unsupported unit, use s, m, h or d"),
-            ("3/", "unsupported unit, use s, m, h or d"),
-            ("0/s", "at least 1 is needed"),
-        ] {
+        for text in ["3/x", "3/"] {
+            let error = "unsupported unit, use s, m, h or d";
             assert_eq!(interval(text), Err(error.to_owned()), "{text}");
         }
+        assert_eq!(interval("0/s"), Err("at least 1 is needed".to_owned()));
         for text in ["", "1.5/s", "+1/s", "-1/s", "99999999999/s"] {
             assert!(interval(text).is_err(), "{text}");
         }

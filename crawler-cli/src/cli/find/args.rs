@@ -487,7 +487,6 @@ mod tests {
             said(&words)
         };
         let table = r#"
--name => -name needs a value
 -x ftp://p:1 => -x: "ftp://p:1" is not a proxy: the scheme ftp is not supported
 -k=1 => option -k=1: is unknown
 -o => nothing stands before -o
@@ -502,7 +501,6 @@ mod tests {
 --download x --download y => --download y: the folder is x already
 --json -printf %p => --json: only for what -print prints; the actions of the expression do something else
 -u secret => -u: no colon between user and password
--type x => -type x: neither f, nor d, nor f,d
 --timeout 0 => --timeout 0: not a sensible time
 --max-body 99999999999G => --max-body 99999999999G: too large
 --overwrite => --overwrite: only with --download DIR
@@ -519,8 +517,6 @@ mod tests {
                 format!("{line}: not a number that fits here")
             );
         }
-        let regex = outcome(&["http://h/", "-regex", "\\("]).map(|_| ());
-        assert!(regex.is_err_and(|message| message.starts_with("-regex \\(: ")));
     }
 
     #[test]
@@ -573,13 +569,6 @@ mod tests {
         ] {
             assert_eq!(said(args), "a text", "{args:?}");
         }
-    }
-
-    #[test]
-    fn a_kept_search_is_known_by_its_starts_and_its_expression() {
-        let line = "-j8 http://h/ -name x -o -empty --links page";
-        let search = outcome(&line.split(' ').collect::<Vec<_>>()).expect("valid");
-        assert_eq!(search.identity, "http://h/ -name x -o -empty --links page");
     }
 
     /// Both would write to the terminal at any time.

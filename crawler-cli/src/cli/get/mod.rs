@@ -207,19 +207,6 @@ mod tests {
     }
 
     #[test]
-    fn next_starts_a_group_but_keeps_the_global_options() {
-        let args = read(&["-sf", "-A", "x", "u1", "--next", "-i", "u2", "-:", "u3"]).unwrap();
-        assert!(args.global.silent);
-        let [one, two, three] = &args.groups[..] else {
-            panic!("three groups");
-        };
-        assert!(one.options.fail && one.options.reach.user_agent.is_some() && !one.options.include);
-        assert!(!two.options.fail && two.options.reach.user_agent.is_none() && two.options.include);
-        assert!(!three.options.include);
-        assert_eq!(three.options.urls, ["u3"]);
-    }
-
-    #[test]
     fn two_dashes_end_the_options() {
         let group = first(&["--", "-", "-f", "--", "--next"]);
         assert!(!group.options.fail);
