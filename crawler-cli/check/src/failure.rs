@@ -241,15 +241,13 @@ mod tests {
 
     #[test]
     fn proxies_and_phases() {
+        let unreachable = ProxyFault::Socks(SocksReply::HostUnreachable);
         for (fault, expected) in [
             (ProxyFault::Status(407), Cause::Auth),
             (ProxyFault::Status(502), Cause::Status5xx(502)),
             (ProxyFault::Status(403), Cause::Refused),
             (ProxyFault::Closed, Cause::Reset),
-            (
-                ProxyFault::Socks(SocksReply::HostUnreachable),
-                Cause::Unreachable,
-            ),
+            (unreachable, Cause::Unreachable),
             (ProxyFault::NotSocks5(72), Cause::Protocol),
             (ProxyFault::Name(DnsError::NotFound), Cause::Protocol),
         ] {

@@ -198,3 +198,26 @@ impl Outcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::{Answer, Verdict};
+
+    #[test]
+    fn the_last_word_about_a_url_counts() {
+        let of = |verdict| Checked::of("http://h/".to_owned(), Answer::of(verdict));
+        let good = of(Verdict::Ok);
+        let bad = Checked {
+            standing: Standing::Fails,
+            ..of(Verdict::Failed(Cause::Status404))
+        };
+        let mut summary = Summary::default();
+        summary.add(&bad);
+        let changed = Checked::again(bad.url.clone(), good.said(), bad.said(), Vec::new());
+        summary.add(&changed);
+        let of_host = summary.hosts["http://h"].count(Class::Ok);
+        assert_eq!((summary.urls, summary.count(Class::Ok), of_host), (1, 1, 1));
+        assert_eq!((summary.failing, summary.causes.len()), (0, 0));
+    }
+}

@@ -202,13 +202,8 @@ mod tests {
 
     #[test]
     fn a_directory_may_be_an_entry_beside_those_below_it() {
-        let files = [
-            "http://h/a/x",
-            "http://h/a/y",
-            "http://h/a/b/z",
-            "http://h/c",
-        ];
-        let mut sizes = sizes(9, files);
+        let files = "http://h/a/x http://h/a/y http://h/a/b/z http://h/c";
+        let mut sizes = sizes(9, files.split(' '));
         sizes.shrink();
         let urls: Vec<_> = sizes.weights.keys().map(String::as_str).collect();
         assert_eq!(urls, ["http://h/", "http://h/a/", "http://h/a/b/"]);

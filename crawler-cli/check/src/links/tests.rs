@@ -92,10 +92,12 @@ fn html() {
 <a href=1><img src=i alt='an image'> b</a>
     1:9 1 "an image b"
     1:20 i "an image"
-<img src=a srcset='b 1x, c 2x'>
+<img src=a srcset=' , b 1x,, c (x,y) 2x, x,y.webp 100w, data:image/png;base64,AA== 1x'>
     1:10 a
     1:20 b
     1:20 c
+    1:20 x,y.webp
+    1:20 data:image/png;base64,AA==
 <picture><source srcset=b></picture><video poster=p src=v></video>
     1:25 b
     1:51 p
@@ -300,20 +302,15 @@ fn a_sitemap_with_faults_loses_only_what_is_broken() {
             assert_eq!(urls, expected, "{all}");
             let faults: Vec<_> = recorder.faults.iter().map(|error| error.fault).collect();
             assert_eq!(faults.first(), fault.as_ref(), "{all}");
-            assert_eq!(
-                recorder.faults.first().map(|error| error.line),
-                fault.map(|_| 4),
-                "{all}"
-            );
+            let line = recorder.faults.first().map(|error| error.line);
+            assert_eq!(line, fault.map(|_| 4), "{all}");
         }
     }
     let many = "<url><loc>http://h/a</loc></url>".repeat(50_001);
     let recorder = read(Format::Xml, format!("<urlset>{many}</urlset>").as_bytes());
     let faults: Vec<_> = recorder.faults.iter().map(|error| error.fault).collect();
-    assert_eq!(
-        (recorder.links.len(), faults),
-        (50_001, vec![XmlFault::TooMany])
-    );
+    assert_eq!(recorder.links.len(), 50_001);
+    assert_eq!(faults, [XmlFault::TooMany]);
 }
 
 #[test]
@@ -330,11 +327,8 @@ fn a_cut_sitemap_gives_the_links_before_and_an_error() {
         let (links, result) = read(&sitemap[..cut]);
         let whole = sitemap[..cut].matches("</loc>").count();
         assert_eq!(links, whole, "{cut}");
-        assert_eq!(
-            result.map_err(|error| error.fault),
-            Err(XmlFault::Cut),
-            "{cut}"
-        );
+        let fault = result.map_err(|error| error.fault);
+        assert_eq!(fault, Err(XmlFault::Cut), "{cut}");
     }
     let (_, result) = read(&"<urlset>".repeat(300));
     assert_eq!(result.map_err(|error| error.fault), Err(XmlFault::TooDeep));

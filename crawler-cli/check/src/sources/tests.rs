@@ -142,11 +142,9 @@ fn files_of_folders_come_in_the_order_of_their_names() {
         "DIR/g.md.gz:1:1 http://x/g",
     ];
     let said = folder.read(&[""]);
-    let places = |said: &Said| {
+    let places = |said: &Said| -> Vec<String> {
         let places = folder.places(said).into_iter();
-        places
-            .map(|place| place.replace("DIR//", "DIR/"))
-            .collect::<Vec<_>>()
+        places.map(|it| it.replace("DIR//", "DIR/")).collect()
     };
     assert_eq!(places(&said), plain);
     assert_eq!(folder.problems(&said), [""; 0]);
@@ -157,13 +155,11 @@ fn files_of_folders_come_in_the_order_of_their_names() {
     };
     let mut more = places(&folder.read_with(&[""], all));
     more.retain(|place| !plain.contains(&&**place));
-    assert_eq!(
-        more,
-        [
-            "DIR/.hidden.md:1:1 http://x/hidden",
-            "DIR/ignored.md:1:1 http://x/ignored",
-        ]
-    );
+    let expected = [
+        "DIR/.hidden.md:1:1 http://x/hidden",
+        "DIR/ignored.md:1:1 http://x/ignored",
+    ];
+    assert_eq!(more, expected);
     // The order is that of the inputs, and a file that is named is read in any case.
     let named = folder.read(&["f.png", "ignored.md", "a"]);
     let expected = [
@@ -389,10 +385,6 @@ fn names_that_are_not_utf_8_are_shown() {
     fs::write(&path, "<http://x/a> [b](c.md)").expect("written");
     let said = folder.read(&[""]);
     assert_eq!(said.occurrences.len(), 2);
-    assert!(
-        said.occurrences[0]
-            .reference
-            .source
-            .ends_with("\u{fffd}.md")
-    );
+    let source = &said.occurrences[0].reference.source;
+    assert!(source.ends_with("\u{fffd}.md"), "{source}");
 }

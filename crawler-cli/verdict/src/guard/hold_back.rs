@@ -165,16 +165,6 @@ mod tests {
     }
 
     #[test]
-    fn when_the_own_network_fails_nothing_is_believed() {
-        let mut failures = minute();
-        failures.hold(at(0), 1, 10);
-        failures.hold(at(59), 2, 20);
-        assert_eq!(failures.take_all(), [10, 20]);
-        assert_eq!(failures.believe(at(1_000)), Vec::<u32>::new());
-        assert_eq!(failures.hold(at(1_000), 1, 11), None);
-    }
-
-    #[test]
     fn hosts_are_forgotten() {
         let mut failures = minute();
         failures.hold(at(0), 1, 10);

@@ -284,13 +284,12 @@ fn what_says_nothing_keeps_the_state_and_sets_a_flag() {
         assert_eq!(story.record.flag(), Some((Flag::Blocked, at("3d"))));
         let story = story.follow(&format!("5d throttled {state}"));
         assert_eq!(story.record.flag(), Some((Flag::Throttled, at("5d"))));
-        let mut story = story.follow(&format!(
-            "6d void {}",
-            match state {
-                "SUSPECT" => "QUARANTINED",
-                state => state,
-            }
-        ));
+        let held = if state == "SUSPECT" {
+            "QUARANTINED"
+        } else {
+            state
+        };
+        let mut story = story.follow(&format!("6d void {held}"));
         assert_eq!(story.record.flag(), Some((Flag::Throttled, at("5d"))));
         story.answer(at("7d"), "ok");
         assert_eq!(story.record.flag(), None);

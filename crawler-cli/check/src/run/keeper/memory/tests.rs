@@ -149,35 +149,34 @@ fn what_is_local_is_said_at_once() {
     assert_eq!(take_all(&mut memory).len(), 1);
 }
 
-/// A source that never ends: each batch has four URLs.
-fn endless(batches: &Rc<Cell<u32>>) -> Memory {
-    let batches = Rc::clone(batches);
+#[test]
+fn sources_are_read_while_few_urls_are_under_way() {
+    // A source that never ends: each batch has four URLs.
+    let batches = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&batches);
     let next = move |_| {
-        batches.set(batches.get() + 1);
-        let urls = (0..4).map(|n| format!("http://a/{}/{n}", batches.get()));
-        let occurrences = urls.map(|url| {
-            let link = link(&url, 1, GIVEN);
+        counted.set(counted.get() + 1);
+        let occurrence = |n| {
+            let url = format!("http://a/{}/{n}", counted.get());
+            let Link {
+                spelling,
+                reference,
+                ..
+            } = link(&url, 1, GIVEN);
             Occurrence {
-                spelling: link.spelling,
+                spelling,
                 target: sources::Target::Ask(Url::parse(&url).expect("a URL")),
-                reference: link.reference,
+                reference,
                 given: true,
             }
-        });
+        };
         Next::Batch(sources::Batch {
-            occurrences: occurrences.collect(),
+            occurrences: (0..4).map(occurrence).collect(),
             ..sources::Batch::default()
         })
     };
     let mut memory = Memory::new(Box::new(next), judge());
     memory.limits.urls = 10;
-    memory
-}
-
-#[test]
-fn sources_are_read_while_few_urls_are_under_way() {
-    let batches = Rc::default();
-    let mut memory = endless(&batches);
     while memory.read(Duration::ZERO) {}
     assert_eq!((batches.get(), memory.waiting.len()), (3, 12));
     // What is being asked counts, too.
