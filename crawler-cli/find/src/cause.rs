@@ -388,18 +388,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_of_a_page_is_what_its_shape_ends_with() {
-        for (shape, what) in [
-            (Shape::Apache, "a page of apache without </html>"),
-            (Shape::S3, "a page of s3 without </ListBucketResult>"),
-            (Shape::Generic, "the connection closed before its end"),
-        ] {
-            let text = Cause::CutShort(shape).to_string();
-            assert_eq!(text, format!("the listing was cut short: {what}"));
-        }
-    }
-
-    #[test]
     fn a_page_that_is_too_large_is_named_with_what_would_do() {
         const MIB: u64 = 1 << 20;
         for (limit, length, expected) in [

@@ -351,29 +351,27 @@ mod tests {
 
     #[test]
     fn what_robots_may_not_follow_is_known() {
-        let read = |body: &str| {
+        let of = |body: &str| {
             let page = Url::parse("http://h/").expect("a valid URL");
-            let links = super::links(body.as_bytes(), None, &page, PageLimits::default())
-                .expect("few links");
-            let marked = links.urls.iter().filter(|url| url.is_nofollow);
-            let marked: Vec<String> = marked.map(|url| url.url.path().to_owned()).collect();
-            (links.is_nofollow, marked)
+            let links = super::links(body.as_bytes(), None, &page, PageLimits::default());
+            links.expect("few links")
         };
-        let body = "<a href=a rel='noopener NoFollow'>a</a><a href=b rel=nofollower>b</a>\
-            <a href=c rel=nofollow>c</a><a href=c>c</a><link rel=nofollow href=d>";
-        assert_eq!(read(body), (false, vec!["/a".to_owned()]));
+        let links = of(
+            "<a href=a rel='noopener NoFollow'>a</a><a href=b rel=nofollower>b</a>\
+             <a href=c rel=nofollow>c</a><a href=c>c</a><link rel=nofollow href=d>",
+        );
+        let marked = links.urls.iter().filter(|url| url.is_nofollow);
+        assert_eq!(marked.map(|url| url.url.path()).collect::<Vec<_>>(), ["/a"]);
         for (meta, is_nofollow) in [
+            ("", false),
             ("name=robots content=nofollow", true),
             ("content='noindex, NOFOLLOW' name=ROBOTS", true),
             ("name=robots content=none", true),
             ("name=robots content=noindex", false),
             ("name=description content=nofollow", false),
         ] {
-            assert_eq!(
-                read(&format!("<meta {meta}><a href=x>")).0,
-                is_nofollow,
-                "{meta}"
-            );
+            let links = of(&format!("<meta {meta}><a href=x>"));
+            assert_eq!(links.is_nofollow, is_nofollow, "{meta}");
         }
     }
 

@@ -138,29 +138,6 @@ fn verdicts() {
 }
 
 #[test]
-fn a_second_evaluation_repeats_nothing() {
-    let expression = valid(&["-print", ",", "-size", "+1k", "-exec", "true", "big", ";"]);
-    let (mut memo, mut log) = (Memo::new(), Log::default());
-    let first = expression.evaluate(&FILE, &mut memo, &mut log);
-    assert_eq!((first.verdict, first.acted), (Verdict::Head, true));
-    assert_eq!(log.0, ["-print"]);
-
-    // As the state of a search keeps it.
-    let kept = serde_json::to_string(&memo).expect("a text");
-    let mut memo = serde_json::from_str(&kept).expect("a memo");
-    let asked = Found {
-        asked: true,
-        size: Some(SizeRange::exact(5000)),
-        ..FILE
-    };
-    let second = expression.evaluate(&asked, &mut memo, &mut log);
-    assert_eq!((second.verdict, second.acted), (Verdict::Go, true));
-    assert_eq!(log.0, ["-print", "big"]);
-    let third = expression.evaluate(&asked, &mut memo, &mut log);
-    assert_eq!((third, log.0.len()), (second, 2));
-}
-
-#[test]
 fn what_stays_undecided_is_false_and_reported() {
     let asked = Found {
         asked: true,
@@ -366,6 +343,9 @@ proptest! {
         loop {
             let evaluation = expression.evaluate(&found, &mut memo, &mut log);
             prop_assert!(!evaluation.undecided);
+            // As the state of a search keeps it.
+            let kept = serde_json::to_string(&memo).expect("a text");
+            memo = serde_json::from_str(&kept).expect("a memo");
             match evaluation.verdict {
                 Verdict::Head => {
                     prop_assert!(!found.asked, "asked twice");
