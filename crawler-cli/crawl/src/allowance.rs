@@ -189,15 +189,4 @@ mod tests {
         assert!(allowance.rate_now.is_some());
         assert_eq!(allowance.window(), usize::MAX);
     }
-
-    #[test]
-    fn limits_grow_again() {
-        let now = Instant::now();
-        let limit = Limit {
-            value: 10.0,
-            since: now,
-        };
-        let at = |seconds| limit.at(now + Duration::from_secs(seconds)).round();
-        assert_eq!([0, 1, 4, 8, 16].map(at), [10.0, 10.0, 11.0, 20.0, 90.0]);
-    }
 }

@@ -87,18 +87,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_commas() {
-        for (n, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ] {
-            assert_eq!(thousands(n), text);
-        }
-    }
-
-    #[test]
     fn sizes_and_times_are_short() {
         for (bytes, text) in [
             (0, "0 B"),

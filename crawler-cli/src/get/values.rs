@@ -92,10 +92,8 @@ mod tests {
     #[test]
     fn times_are_seconds_with_a_fraction() {
         for (text, milliseconds) in [("1", 1000), ("1.5", 1500), (".5", 500), ("007", 7000)] {
-            assert_eq!(
-                duration(text),
-                Ok(Some(Duration::from_millis(milliseconds)))
-            );
+            let time = Duration::from_millis(milliseconds);
+            assert_eq!(duration(text), Ok(Some(time)));
         }
         assert_eq!(duration("0"), Ok(None));
         for text in ["-1", "", "x", "1e300", "nan", "inf"] {
@@ -105,13 +103,7 @@ mod tests {
 
     #[test]
     fn a_range_of_one_number_ends_with_the_file() {
-        for (value, expected) in [
-            ("5", "5-"),
-            ("-5", "-5"),
-            ("0-4", "0-4"),
-            ("", ""),
-            ("x", "x"),
-        ] {
+        for (value, expected) in [("5", "5-"), ("-5", "-5"), ("x", "x")] {
             assert_eq!(range(value).as_deref(), Ok(expected));
         }
     }

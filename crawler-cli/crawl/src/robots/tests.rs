@@ -43,21 +43,11 @@ fn googles_published_cases() {
     assert_eq!(cases, 140);
 }
 
-/// The table of encodings in RFC 9309 §2.2.2, and the special characters of §2.2.3 where [`googles_published_cases`] have
-/// nothing.
+/// The encodings of RFC 9309 §2.2.2 and the special characters of §2.2.3 where [`googles_published_cases`] have nothing.
 #[test]
 fn encodings_and_special_characters_of_rfc_9309() {
     for (rule, path, fits) in [
-        ("/foo/bar?baz=quz", "/foo/bar?baz=quz", true),
-        (
-            "/foo/bar?b=http://foo.bar",
-            "/foo/bar?b=http://foo.bar",
-            true,
-        ),
-        ("/foo/bar/\u{30c4}", "/foo/bar/%E3%83%84", true),
-        ("/foo/bar/%E3%83%84", "/foo/bar/%E3%83%84", true),
         ("/foo/bar/%e3%83%84", "/foo/bar/\u{30c4}", true),
-        ("/foo/bar/%62%61%7A", "/foo/bar/baz", true),
         ("/%7Ejoe/", "/~joe/index.html", true),
         ("/~joe/", "/%7ejoe/index.html", true),
         ("/a b[1]", "/a%20b%5B1%5D", true),
@@ -126,18 +116,12 @@ fn common_mistakes_are_understood() {
 
 #[test]
 fn agents_are_named_by_their_token_alone() {
-    for (value, named) in [
-        ("Courser", true),
-        ("COURSER/1.0", true),
-        ("courser (all versions)", true),
-        ("Courser2", true),
-        ("Cours", false),
-        ("Courserbot", false),
-        ("x Courser", false),
-        ("", false),
-    ] {
-        let robots = parse(&format!("User-agent: {value}\nDisallow: /"));
-        assert_eq!(robots.allows("/x"), !named, "{value}");
+    let is_named = |value: &str| !parse(&format!("User-agent: {value}\nDisallow: /")).allows("/x");
+    for value in ["Courser", "COURSER/1.0", "courser (all)", "Courser2"] {
+        assert!(is_named(value), "{value}");
+    }
+    for value in ["Cours", "Courserbot", "x Courser", ""] {
+        assert!(!is_named(value), "{value}");
     }
     // A group without rules is a group.
     assert!(parse("User-agent: *\nDisallow: /\nUser-agent: Courser\n").allows("/x"));

@@ -556,8 +556,6 @@ mod tests {
             "http://h/ -path x h.example/pub/ --report=html x",
             "[::1]:80 --rate 0",
             "http://h/ --json -fprint /dev/stderr -print",
-            "http://h/ --max-pages 5 --links page",
-            "http://h/?dir=x --links page",
         ] {
             let args: Vec<&str> = line.split(' ').collect();
             assert_eq!(outcome(&args).map(|_| ()), Ok(()), "{line}");
