@@ -202,7 +202,7 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::{Answer, Verdict};
+    use verdict::{Answer, Verdict};
 
     #[test]
     fn the_last_word_about_a_url_counts() {

@@ -69,7 +69,6 @@ pub use found::{Found, How, Kind, Saved, Unread};
 use host::FILE_DESCRIPTORS;
 pub use host_crawl::Counts;
 pub use link::{Link, LinkKind};
-use listing;
 use plain::random::fresh_seed;
 pub use policy::{Follow, Limits, Policy};
 use run::{Events, Run};

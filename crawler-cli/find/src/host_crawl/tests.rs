@@ -12,7 +12,6 @@ use crate::link::Link;
 use crate::visitor::{LinkVerdict, Visitor};
 use crawl::failure::FailureScope;
 use crawl::work::Body;
-use listing::PageLimits;
 
 mod kept;
 mod regression;

@@ -249,7 +249,7 @@ pub enum Rows<'s> {
 
 impl Rows<'_> {
     /// The next row.
-    pub fn next(&mut self) -> Result<Option<Row<'_>>> {
+    pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>> {
         Ok(match self {
             Self::Sqlite(rows) => rows.next()?.map(Row::Sqlite),
             Self::Postgres(rows) => rows.next()?.map(Row::Postgres),

@@ -396,7 +396,7 @@ impl<N: Net> Asking<N> {
                 continue;
             };
             if let Asked::Url(due) = &task {
-                self.fleet.end(QueueId::of(&due));
+                self.fleet.end(QueueId::of(due));
             }
             asked.push((task, outcome));
         }
