@@ -74,6 +74,9 @@ fn show() -> io::Result<bool> {
         )
     })?;
     write(BY_HAND)?;
+    if cfg!(debug_assertions) {
+        write(SLOW)?;
+    }
     Ok(complete)
 }
 
@@ -133,6 +136,12 @@ const NAME: &str = "repomd.xml";
 
 /// The largest number of found URLs that are printed.
 const SHOWN: usize = 10;
+
+/// What is said about the dev profile.
+const SLOW: &str = "
+This program is optimised in parts only. The fast one:
+  cargo install --locked --path crawler-cli --profile dist
+";
 
 const BY_HAND: &str = "
 Try it yourself:

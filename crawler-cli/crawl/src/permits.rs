@@ -7,7 +7,7 @@ use url::Url;
 
 use super::hosts::HostId;
 use super::work::RequestId;
-use jobs::ceiling::{ASK_AGAIN, Ceiling, Ceilings, Permit, Until};
+use jobs::{ASK_AGAIN, Ceiling, Ceilings, Permit, Until};
 
 /// The permits of the requests in flight.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use url::Url;
 
 use super::addresses::Guard;
 use super::identity::Identities;
-use jobs::ceiling::Ceilings;
+use jobs::Ceilings;
 
 /// The network settings of a crawl.
 #[derive(Clone, Debug)]

@@ -8,23 +8,32 @@
 //!
 //! A job ends in one of three ways: it is done, it becomes a [`DeadLetter`], or a [`ShutdownReport`] gives it back.
 
+#![warn(missing_docs)]
+
 mod cancel;
-pub mod ceiling;
+mod ceiling;
+// What the durable pool of the store shares with the pool in memory.
+#[doc(hidden)]
 pub mod crew;
+#[doc(hidden)]
 pub mod decide;
+#[doc(hidden)]
 pub mod letter;
 #[cfg(all(test, feature = "models"))]
 mod models;
-pub mod pool;
+mod pool;
 pub mod schedule;
 mod settings;
+#[doc(hidden)]
 pub mod sync;
 mod task;
 #[cfg(all(test, not(feature = "models")))]
 mod tests;
 
 pub use cancel::{Cancel, CancelReason};
-pub use ceiling::{Cancelled, Ceiling, CeilingLimits, Ceilings, HostCeilings, Permit, Until};
+pub use ceiling::{
+    ASK_AGAIN, Cancelled, Ceiling, CeilingLimits, Ceilings, HostCeilings, Permit, Until,
+};
 pub use letter::{DeadLetter, DeadLetterQueue, DeadLetters, DeadReason};
 pub use pool::{
     Drain, PoolCounts, Refusal, Refused, ShutdownReport, StuckJob, Unfinished, WorkerPool,

@@ -9,7 +9,7 @@ use url::Url;
 use check::host::HeadUse;
 use crawl::identity::Identity;
 use crawl::transfer::USER_AGENT;
-use jobs::ceiling::{CeilingLimits, Ceilings, HostCeilings};
+use jobs::{CeilingLimits, Ceilings, HostCeilings};
 use plain::host_pattern::HostPattern;
 use verdict::guard::{BudgetRules, FlipRules, OwnNetworkRules};
 use verdict::life::{Reconcile, Rules};
