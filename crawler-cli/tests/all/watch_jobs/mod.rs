@@ -19,13 +19,14 @@ use courser::Rate;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use jobs::{Cancel, Ceiling, CeilingLimits, Ceilings};
+use jobs::{CatchUp, Overlap};
 use store::sqlite::Sqlite;
 use store::{
     DeadLetter, DeadLetterFilter, DeadLetterId, NewUrl, NoticeId, Origin, ScheduleChange,
     ScheduleState, StoreHandle as _, Which, Writer, WriterSettings,
 };
 use url::Url;
-use watch::config::{CatchUp, JobConfig, Overlap, ScheduleConfig, SetConfig, Source};
+use watch::config::{JobConfig, ScheduleConfig, SetConfig, Source};
 use watch::sets::{SetRead, SetReader, read_set};
 use watch::work::{Http, Planner, Tools, firing_job, queue_of};
 

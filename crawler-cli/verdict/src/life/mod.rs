@@ -17,7 +17,7 @@
 //!
 //! ```
 //! use verdict::life::{Context, Profile, Record, State};
-//! use check::{Cause, Verdict};
+//! use verdict::{Cause, Verdict};
 //! use plain::random::Random;
 //! use jiff::{SignedDuration, Timestamp};
 //!

@@ -35,7 +35,6 @@ mod toml_text;
 
 pub use entries::{HostConfig, JobConfig, ScheduleConfig, SetConfig, Source};
 pub use error::ConfigError;
-pub use jobs::{CatchUp, Overlap};
 pub use loaded::{Loaded, example};
 pub use sections::{
     GuardConfig, HttpConfig, LimitsConfig, LogConfig, LogFormat, LogLevel, PolicyConfig,

@@ -4,6 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
+use jobs::{CatchUp, Overlap};
+
 use super::*;
 use verdict::life::{Ladder, Profile};
 

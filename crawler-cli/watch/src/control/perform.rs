@@ -6,9 +6,10 @@ use std::num::NonZeroU32;
 use jiff::Timestamp;
 
 use super::message::{Command, HoldDeed, Refusal, RefusalKind, Reply, ScheduleDeed, Target};
-use crate::config::{Overlap, ScheduleConfig};
+use crate::config::ScheduleConfig;
 use crate::hands::shown_url;
 use crate::work::{firing_job, queue_of};
+use jobs::Overlap;
 use plain::text::nearest;
 use plain::values;
 use store::{

@@ -15,7 +15,7 @@ use super::kind::{Ended, Firing, Kind};
 use super::planner::{firing_job, lines_of, queue_of, workers};
 use super::queue::{After, Left, Queue, QueueSettings};
 use super::tools::Tools;
-use crate::config::{self, ScheduleConfig};
+use crate::config::ScheduleConfig;
 use jobs::schedule::FURTHEST_AHEAD;
 use jobs::{self, Cancel, Decision, Schedule, ScheduleRuns, ScheduleSettings, SkipReason};
 use store::{JobCounts, NewJob, ScheduleChange, ScheduleState, StoreError, StoreHandle as _};
@@ -286,15 +286,8 @@ fn settings(config: &ScheduleConfig) -> ScheduleSettings {
     ScheduleSettings {
         cron: config.cron.clone(),
         timezone: config.timezone.iana_name().unwrap_or("UTC").to_owned(),
-        overlap: match config.overlap {
-            config::Overlap::Forbid => jobs::Overlap::Forbid,
-            config::Overlap::QueueOne => jobs::Overlap::QueueOne,
-            config::Overlap::Allow => jobs::Overlap::Allow,
-        },
-        catch_up: match config.catch_up {
-            config::CatchUp::Once => jobs::CatchUp::Once,
-            config::CatchUp::Skip => jobs::CatchUp::Skip,
-        },
+        overlap: config.overlap,
+        catch_up: config.catch_up,
         jitter: config.jitter,
     }
 }

@@ -9,9 +9,10 @@ use super::failure::Failure;
 use super::fetch::{self, Plan};
 use super::tools::Tools;
 use super::{check, find, planner};
-use crate::config::{JobConfig, Overlap, ScheduleConfig, SetConfig, Source};
+use crate::config::{JobConfig, ScheduleConfig, SetConfig, Source};
 use crate::sets::{self, ReadError};
 use jobs::Cancel;
+use jobs::Overlap;
 
 /// A firing of a schedule, as its job is stored.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
