@@ -44,13 +44,8 @@ pub trait Feeder<'s> {
     /// Whether works get more to do, and hosts are asked as soon as they have answered.
     fn is_asking(&self) -> bool;
 
-    /// How long nothing may be sent; `None`: until something comes.
-    fn until_due(&mut self) -> Option<Duration> {
-        let (scheduler, _) = self.parts();
-        let now = scheduler.now();
-        let due = scheduler.poll_timeout(now)?;
-        Some(due.saturating_duration_since(now))
-    }
+    /// Whether requests are sent as time passes, and not only what is in flight ends.
+    fn is_sending(&self) -> bool;
 
     /// Waits, at most for this time, while nothing is in flight.
     fn rest(&mut self, time: Duration);
@@ -107,14 +102,17 @@ pub trait Feeder<'s> {
     /// # Errors
     /// The client cannot be used any more.
     fn wait(&mut self, longest: Duration) -> io::Result<()> {
-        let due = self.until_due();
-        let mut timeout = due.map_or(longest, |due| due.min(longest));
+        let is_sending = self.is_sending();
         let (scheduler, _) = self.parts();
+        let began = scheduler.now();
+        let due = scheduler.poll_timeout(began).filter(|_| is_sending);
+        let mut timeout = due.map_or(longest, |due| {
+            due.saturating_duration_since(began).min(longest)
+        });
         if scheduler.has_more() {
             timeout = Duration::ZERO;
         }
         if scheduler.is_idle() {
-            let began = scheduler.now();
             self.rest(timeout);
             let (scheduler, shared) = self.parts();
             if due.is_some() {

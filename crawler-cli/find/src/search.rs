@@ -160,6 +160,10 @@ impl<'r> Feeder<'r> for Search<'r> {
         true
     }
 
+    fn is_sending(&self) -> bool {
+        true
+    }
+
     fn rest(&mut self, time: Duration) {
         thread::sleep(time);
     }

@@ -427,16 +427,15 @@ impl<'s> Feeder<'s> for Run<'_> {
         !matches!(self.outage, Outage::Since { .. })
     }
 
-    fn until_due(&mut self) -> Option<Duration> {
-        let now = Instant::now();
-        // While calls end before an outage is sat out, no host may be asked.
-        let due = match self.outage {
+    /// While calls end before an outage is sat out, no host may be asked.
+    fn is_sending(&self) -> bool {
+        !matches!(
+            self.outage,
             Outage::Since {
-                is_cleared: false, ..
-            } => None,
-            _ => self.scheduler.poll_timeout(now),
-        };
-        due.map(|due| due.saturating_duration_since(now))
+                is_cleared: false,
+                ..
+            }
+        )
     }
 
     fn rest(&mut self, time: Duration) {
