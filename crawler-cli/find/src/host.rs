@@ -8,7 +8,7 @@ use url::{Position, Url};
 
 use super::cause::{Cause, Failure};
 use super::download::{Around, Downloads, Flight, Store, Wanted};
-use super::host_crawl::{FetchId, FetchKind, FileEnd, HostCrawl, Reply};
+use super::host_crawl::{FetchKind, FileEnd, HostCrawl, Reply};
 use super::policy::Policy;
 use super::run::Run;
 use super::summary::Ending;
@@ -136,7 +136,7 @@ impl Host {
         write_head(request, fetch.kind);
         self.pages_first = false;
         Some(Submission {
-            id: RequestId(fetch.id.0),
+            id: fetch.id,
             timeouts: None,
             addresses: None,
             streaming: fetch.kind == FetchKind::Robots,
@@ -168,7 +168,7 @@ impl Host {
         }
         let patience = Some(files.patience);
         let submission = Submission {
-            id: RequestId(get.id.0),
+            id: get.id,
             timeouts: Some(Timeouts {
                 // Until the head; see `slowness` for the body.
                 total: patience,
@@ -219,7 +219,7 @@ impl Host {
     }
 
     fn is_download(&mut self, id: RequestId) -> bool {
-        self.crawl.wanted(FetchId(id.0)).is_some()
+        self.crawl.wanted(id).is_some()
     }
 
     /// Lets `act` handle a file that is being downloaded. Returns whether its body goes on.
@@ -239,7 +239,7 @@ impl Host {
             store: &mut files.store,
             turn: Turn::new(now, visitor),
         };
-        let body = self.downloads.handle(FetchId(id.0), &mut on, act);
+        let body = self.downloads.handle(id, &mut on, act);
         if body == Body::Unwanted {
             files.under_way -= 1;
             self.arriving.remove(&id);
@@ -313,8 +313,7 @@ impl HostWork for Host {
         }
         let visitor = &mut shared.run.visitor(Some(calls));
         let turn = &mut Turn::new(now, visitor);
-        self.crawl
-            .handle_reply(turn, FetchId(id.0), &Reply::of(response));
+        self.crawl.handle_reply(turn, id, &Reply::of(response));
     }
 
     fn handle_failure(
@@ -330,7 +329,7 @@ impl HostWork for Host {
         if !self.is_download(id) {
             let visitor = &mut shared.run.visitor(Some(calls));
             let turn = &mut Turn::new(now, visitor);
-            return self.crawl.handle_failure(turn, FetchId(id.0), failure);
+            return self.crawl.handle_failure(turn, id, failure);
         }
         self.fail_download(shared, now, id, failure);
     }
@@ -345,9 +344,7 @@ impl HostWork for Host {
         if !self.is_download(id) {
             let visitor = &mut shared.run.visitor(None);
             let turn = &mut Turn::new(now, visitor);
-            return self
-                .crawl
-                .handle_head(turn, FetchId(id.0), &Reply::of(response));
+            return self.crawl.handle_head(turn, id, &Reply::of(response));
         }
         let reply = &Reply::of(response);
         if !matches!(reply.status, 429 | 503) {
@@ -368,7 +365,7 @@ impl HostWork for Host {
         if !self.is_download(id) {
             let visitor = &mut shared.run.visitor(None);
             let turn = &mut Turn::new(now, visitor);
-            return self.crawl.handle_data(turn, FetchId(id.0), bytes);
+            return self.crawl.handle_data(turn, id, bytes);
         }
         let slowness = self.slowness(now, id, bytes.len(), shared);
         // The bytes of a slow part are kept all the same.
@@ -398,7 +395,7 @@ impl HostWork for Host {
         if !self.is_download(id) {
             let visitor = &mut shared.run.visitor(None);
             let turn = &mut Turn::new(now, visitor);
-            return self.crawl.handle_end(turn, FetchId(id.0));
+            return self.crawl.handle_end(turn, id);
         }
         self.crawl.politeness().handle_body_end();
         self.download(shared, now, id, |store, wanted, flight| {

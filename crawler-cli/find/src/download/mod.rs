@@ -8,9 +8,9 @@
 
 use std::collections::HashMap;
 
-use super::host_crawl::{FetchId, FetchKind, FileEnd, HostCrawl};
+use super::host_crawl::{FetchKind, FileEnd, HostCrawl};
 use super::visitor::Turn;
-use crawl::work::Body;
+use crawl::work::{Body, RequestId};
 
 mod answer;
 mod disk;
@@ -27,12 +27,12 @@ pub(super) use wanted::Wanted;
 
 /// The downloads of one host that are under way.
 #[derive(Debug, Default)]
-pub(super) struct Downloads(HashMap<FetchId, Flight>);
+pub(super) struct Downloads(HashMap<RequestId, Flight>);
 
 /// A request to send.
 #[derive(Debug)]
 pub(super) struct Get<'a> {
-    pub(super) id: FetchId,
+    pub(super) id: RequestId,
     pub(super) url: &'a str,
     /// The offset of the first byte, and the value of `If-Range`.
     pub(super) rest: Option<(u64, &'a str)>,
@@ -74,7 +74,7 @@ impl Downloads {
     /// Lets `act` handle a request, which is over if `act` returns an end. Returns whether its body goes on.
     pub(super) fn handle(
         &mut self,
-        id: FetchId,
+        id: RequestId,
         on: &mut Around<'_, '_>,
         act: impl FnOnce(&mut Store, &mut Wanted, &mut Flight) -> Result<(), FileEnd>,
     ) -> Body {

@@ -79,7 +79,7 @@ impl World {
     }
 
     /// The next request as a line, with its id.
-    fn poll(&mut self) -> Option<(FetchId, String)> {
+    fn poll(&mut self) -> Option<(RequestId, String)> {
         let mut on = Around {
             crawl: &mut self.crawl,
             store: &mut self.store,
@@ -96,7 +96,7 @@ impl World {
     }
 
     #[track_caller]
-    fn expect(&mut self, request: &str) -> FetchId {
+    fn expect(&mut self, request: &str) -> RequestId {
         let (id, asked) = self.poll().expect("a request");
         assert_eq!(asked, request);
         id
@@ -104,7 +104,7 @@ impl World {
 
     fn handle(
         &mut self,
-        id: FetchId,
+        id: RequestId,
         act: impl FnOnce(&mut Store, &mut Wanted, &mut Flight) -> Result<(), FileEnd>,
     ) -> Body {
         let mut on = Around {
@@ -115,7 +115,7 @@ impl World {
         self.downloads.handle(id, &mut on, act)
     }
 
-    fn head(&mut self, id: FetchId, head: &Reply<'_>) -> Body {
+    fn head(&mut self, id: RequestId, head: &Reply<'_>) -> Body {
         if !matches!(head.status, 429 | 503) {
             self.crawl.politeness().handle_answer(self.now);
         }
@@ -124,17 +124,17 @@ impl World {
         })
     }
 
-    fn data(&mut self, id: FetchId, bytes: &[u8]) -> Body {
+    fn data(&mut self, id: RequestId, bytes: &[u8]) -> Body {
         self.handle(id, |store, wanted, flight| {
             store.append(wanted, flight, bytes)
         })
     }
 
-    fn end(&mut self, id: FetchId) {
+    fn end(&mut self, id: RequestId) {
         self.handle(id, |store, wanted, flight| store.handle_end(wanted, flight));
     }
 
-    fn fail(&mut self, id: FetchId, scope: FailureScope) {
+    fn fail(&mut self, id: RequestId, scope: FailureScope) {
         let cause = Cause::Transfer("lost".into());
         let failed = Failed::new(cause.class(), scope);
         self.handle(id, |_, _, _| Err(FileEnd::Failed(failed, cause)));
@@ -277,7 +277,7 @@ fn redirects_that_lead_to_no_file_are_named_and_leave_nothing() {
 }
 
 /// A file of which two bytes have come, and the request for the rest.
-fn after_two_bytes(length: Option<u64>) -> (World, FetchId) {
+fn after_two_bytes(length: Option<u64>) -> (World, RequestId) {
     let mut world = World::new();
     world.want("x");
     let id = world.expect("GET http://h/pub/x");

@@ -7,7 +7,7 @@ use std::time::Instant;
 use url::Position;
 
 use super::HostCrawl;
-use super::messages::{FetchId, FetchKind};
+use super::messages::FetchKind;
 use super::task::Task;
 use crate::cause::Cause;
 use crate::download::Wanted;
@@ -15,6 +15,7 @@ use crate::found::How;
 use crate::visitor::Turn;
 use crawl::retry::Failed;
 use crawl::retry_queue::Attempts;
+use crawl::work::RequestId;
 
 /// How a request for a file ends, if its body does not go on.
 #[derive(Debug)]
@@ -76,13 +77,13 @@ impl HostCrawl {
     }
 
     /// A file that was asked for, and its attempts.
-    pub(crate) fn wanted(&mut self, id: FetchId) -> Option<(&mut Wanted, &mut Attempts)> {
+    pub(crate) fn wanted(&mut self, id: RequestId) -> Option<(&mut Wanted, &mut Attempts)> {
         let (task, _) = self.in_flight.get_mut(&id)?;
         Some((task.wanted.as_deref_mut()?, &mut task.attempts))
     }
 
     /// The request for a file is over.
-    pub(crate) fn end_file(&mut self, turn: &mut Turn<'_>, id: FetchId, end: FileEnd) {
+    pub(crate) fn end_file(&mut self, turn: &mut Turn<'_>, id: RequestId, end: FileEnd) {
         if let Some((task, _)) = self.in_flight.remove(&id) {
             self.politeness.handle_over();
             self.settle_file(turn, task, end);

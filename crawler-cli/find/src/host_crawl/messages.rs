@@ -4,6 +4,7 @@ use std::ops::Add;
 use std::time::UNIX_EPOCH;
 
 use courser::Response;
+use crawl::work::RequestId;
 use serde::{Deserialize, Serialize};
 
 use listing::next_link;
@@ -12,16 +13,12 @@ use listing::next_link;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Fetch<'a> {
     /// Identifies the request in the reply.
-    pub id: FetchId,
+    pub id: RequestId,
     /// What is requested.
     pub kind: FetchKind,
     /// The request target.
     pub target: &'a str,
 }
-
-/// Identifies a request in flight.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct FetchId(pub u64);
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

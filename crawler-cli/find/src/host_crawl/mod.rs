@@ -22,6 +22,7 @@ use super::visitor::Turn;
 use crawl::politeness::Politeness;
 use crawl::retry::Failed;
 use crawl::retry_queue::RetryQueue;
+use crawl::work::RequestId;
 use listing;
 use listing::path;
 use plain::random::seed_of_host;
@@ -53,7 +54,7 @@ use journal::Journal;
 pub use journal::{Change, KeptCrawl, ListingProgress, Snapshot};
 use links::is_web_page;
 pub(super) use messages::http_date;
-pub use messages::{BodyEnd, ContentRange, Counts, Fetch, FetchId, FetchKind, Reply};
+pub use messages::{BodyEnd, ContentRange, Counts, Fetch, FetchKind, Reply};
 use probes::Probes;
 use seen::Seen;
 use spelling::Spelling;
@@ -72,9 +73,9 @@ pub struct HostCrawl {
     queue: RetryQueue<Task>,
     /// Files to download, the first one first.
     files: RetryQueue<Task>,
-    in_flight: HashMap<FetchId, (Task, FetchKind)>,
+    in_flight: HashMap<RequestId, (Task, FetchKind)>,
     /// The bodies that arrive, with the statuses of their replies.
-    streams: HashMap<FetchId, (u16, Vec<u8>)>,
+    streams: HashMap<RequestId, (u16, Vec<u8>)>,
     politeness: Politeness,
     probes: Probes,
     journal: Journal,
@@ -167,12 +168,12 @@ impl HostCrawl {
     }
 
     /// The request for a task is sent.
-    pub(super) fn send(&mut self, now: Instant, mut task: Task, kind: FetchKind) -> FetchId {
+    pub(super) fn send(&mut self, now: Instant, mut task: Task, kind: FetchKind) -> RequestId {
         self.politeness.handle_sent(now);
         task.attempts.handle_sent(now);
         self.counts.requests += 1;
         self.counts.retries += u64::from(task.attempts.is_repeated());
-        let id = FetchId(self.journal.number());
+        let id = RequestId(self.journal.number());
         self.in_flight.insert(id, (task, kind));
         id
     }
@@ -215,7 +216,7 @@ impl HostCrawl {
     }
 
     /// A complete response arrived.
-    pub fn handle_reply(&mut self, turn: &mut Turn<'_>, id: FetchId, reply: &Reply<'_>) {
+    pub fn handle_reply(&mut self, turn: &mut Turn<'_>, id: RequestId, reply: &Reply<'_>) {
         let Some((task, fetch)) = self.in_flight.remove(&id) else {
             return;
         };
@@ -297,7 +298,7 @@ impl HostCrawl {
     }
 
     /// A request failed without a complete response.
-    pub fn handle_failure(&mut self, turn: &mut Turn<'_>, id: FetchId, failure: Failure) {
+    pub fn handle_failure(&mut self, turn: &mut Turn<'_>, id: RequestId, failure: Failure) {
         self.streams.remove(&id);
         let Some((task, _)) = self.in_flight.remove(&id) else {
             return;

@@ -1,14 +1,14 @@
 //! robots.txt, which is read while it arrives, because a part of it is enough (RFC 9309 §2.5).
 
 use super::HostCrawl;
-use super::messages::{FetchId, FetchKind, Reply};
+use super::messages::{FetchKind, Reply};
 use crate::visitor::Turn;
 use crawl::robots::{Access, READ};
-use crawl::work::Body;
+use crawl::work::{Body, RequestId};
 
 impl HostCrawl {
     /// The head of a reply to a request for [robots.txt](FetchKind::Robots). Without the body, the reply was handled.
-    pub fn handle_head(&mut self, turn: &mut Turn<'_>, id: FetchId, reply: &Reply<'_>) -> Body {
+    pub fn handle_head(&mut self, turn: &mut Turn<'_>, id: RequestId, reply: &Reply<'_>) -> Body {
         let is_wanted = match self.in_flight.get(&id) {
             Some((task, FetchKind::Robots)) => {
                 Access::of_status(reply.status, task.redirects) == Access::Parse
@@ -24,7 +24,7 @@ impl HostCrawl {
     }
 
     /// A part of a wanted body arrived. Without the rest, the reply was handled.
-    pub fn handle_data(&mut self, turn: &mut Turn<'_>, id: FetchId, bytes: &[u8]) -> Body {
+    pub fn handle_data(&mut self, turn: &mut Turn<'_>, id: RequestId, bytes: &[u8]) -> Body {
         let Some((_, body)) = self.streams.get_mut(&id) else {
             return Body::Unwanted;
         };
@@ -39,7 +39,7 @@ impl HostCrawl {
     }
 
     /// A wanted body has ended.
-    pub fn handle_end(&mut self, turn: &mut Turn<'_>, id: FetchId) {
+    pub fn handle_end(&mut self, turn: &mut Turn<'_>, id: RequestId) {
         if let Some((status, body)) = self.streams.remove(&id) {
             let reply = Reply {
                 status,

@@ -170,7 +170,7 @@ impl<'a> Crawl<'a> {
             follows,
             ..Outcome::default()
         };
-        let mut under_way: Vec<(FetchId, FetchKind, String)> = Vec::new();
+        let mut under_way: Vec<(RequestId, FetchKind, String)> = Vec::new();
         while !crawl.is_done() {
             while under_way.len() < self.slots
                 && let Some(fetch) = crawl.poll_request(now)
@@ -200,7 +200,7 @@ impl<'a> Crawl<'a> {
     }
 }
 
-fn give(crawl: &mut HostCrawl, now: Instant, id: FetchId, answer: Answer, outcome: &mut Outcome) {
+fn give(crawl: &mut HostCrawl, now: Instant, id: RequestId, answer: Answer, outcome: &mut Outcome) {
     let body;
     let mut reply = Reply {
         status: 200,

@@ -63,7 +63,7 @@ fn a_server_that_answers_head_is_believed_when_it_says_404() {
 }
 
 /// A crawl of a hundred directories of two files, all of whose listings wait for the reply to one request.
-fn clogged(now: Instant) -> (HostCrawl, FetchId, Outcome) {
+fn clogged(now: Instant) -> (HostCrawl, RequestId, Outcome) {
     let policy = Policy {
         clock: true,
         ..plain()
