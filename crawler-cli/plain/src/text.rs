@@ -72,15 +72,18 @@ pub fn rough_span(span: Duration) -> String {
     }
 }
 
-/// The name that a misspelled one is for.
+/// The name that a misspelled one is for, by the measure that clap has for options.
 pub fn nearest<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
-    similar::get_close_matches(name, names, 1, SIMILAR)
-        .first()
-        .copied()
+    let likely = names
+        .iter()
+        .map(|known| (strsim::jaro(name, known), *known));
+    let likely = likely.filter(|(similarity, _)| *similarity > SIMILAR);
+    let nearest = likely.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    Some(nearest.1)
 }
 
 /// How similar a name has to be to be offered, from 0 to 1.
-const SIMILAR: f32 = 0.6;
+const SIMILAR: f64 = 0.7;
 
 #[cfg(test)]
 mod tests {
