@@ -1,10 +1,12 @@
 //! Operations, and handles that run them.
 
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use crossbeam_channel::Sender;
 
 use super::Engine;
 use crate::{Late, StoreError, StoreErrorKind};
-use std::path::Path;
 
 /// What happens to an operation while the store cannot be written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -122,15 +124,25 @@ where
     T: Send + 'static,
     F: FnMut(&mut dyn Engine) -> Result<T, StoreError> + Send + 'static,
 {
-    let (reply, result) = crossbeam_channel::bounded(1);
+    // One type of channel for all results: a channel is compiled for each type that it carries.
+    let (done, is_done) = crossbeam_channel::bounded::<()>(0);
+    let result = Arc::new(Mutex::new(None));
     handle.send(Box::new(Call {
         nature,
         run,
         value: None,
-        reply,
+        result: Arc::clone(&result),
+        _done: done,
     }));
     // An operation that is dropped without a result was on a thread that has ended.
-    result.recv().unwrap_or_else(|_| Err(closed()))
+    let _ = is_done.recv();
+    let result = locked(&result).take();
+    result.unwrap_or_else(|| Err(closed()))
+}
+
+/// A result, which is written whole.
+fn locked<T>(result: &Mutex<T>) -> MutexGuard<'_, T> {
+    result.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The error of an operation that was not run, because the writer has ended.
@@ -143,7 +155,9 @@ struct Call<T, F> {
     nature: Nature,
     run: F,
     value: Option<T>,
-    reply: Sender<Result<T, StoreError>>,
+    result: Arc<Mutex<Option<Result<T, StoreError>>>>,
+    /// Nothing is sent: the caller waits until it is dropped.
+    _done: Sender<()>,
 }
 
 impl<T, F> Op for Call<T, F>
@@ -156,11 +170,9 @@ where
         Ok(())
     }
 
-    fn done(self: Box<Self>, result: Result<(), StoreError>) {
-        let Self { value, reply, .. } = *self;
-        let result = result.and_then(|()| value.ok_or_else(closed));
-        // The caller waits until here.
-        let _ = reply.send(result);
+    fn done(mut self: Box<Self>, result: Result<(), StoreError>) {
+        let given = result.and_then(|()| self.value.take().ok_or_else(closed));
+        *locked(&self.result) = Some(given);
     }
 
     fn nature(&self) -> Nature {
