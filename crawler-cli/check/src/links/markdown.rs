@@ -344,8 +344,11 @@ impl<'t> BareStarts<'t> {
 /// The length of the bare URL that the text begins with. What is no text for the parser, such as `_`, can be a part of
 /// the URL.
 fn bare_length(text: &str) -> usize {
-    let scheme = text.find(':').filter(|_| !is_www(text));
-    let host = scheme.map_or(0, |colon| colon + "://".len());
+    // A host without a scheme is not searched for a colon, which may be far behind it.
+    let host = match is_www(text) {
+        true => 0,
+        false => text.find(':').map_or(0, |colon| colon + "://".len()),
+    };
     let length = bare::length_in_markdown(&text[host..]);
     // Brackets that begin a link are no part of the URL.
     let rest = &text[host..host + length];
