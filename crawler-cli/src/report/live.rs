@@ -61,6 +61,8 @@ pub(crate) struct Live {
     mode: Progress,
     /// The line on a terminal; `None` without a terminal.
     bar: Option<ProgressBar>,
+    /// The cursor is behind a text, where no line can be drawn.
+    is_behind_text: bool,
     /// When a line was printed without a terminal.
     printed_at: Option<Instant>,
 }
@@ -79,16 +81,28 @@ impl Live {
         Self {
             mode,
             bar,
+            is_behind_text: false,
             printed_at: None,
         }
     }
 
-    /// Runs `write`, which writes to the terminal, while the line is removed.
+    /// Runs `write`, which writes whole lines to the terminal, while the line is removed.
     pub(crate) fn suspend<T>(&mut self, write: impl FnOnce() -> T) -> T {
+        self.is_behind_text = false;
         match &self.bar {
             Some(bar) => bar.suspend(write),
             None => write(),
         }
+    }
+
+    /// Runs `write`, which leaves the cursor behind a text. No line is drawn until a text ends its line.
+    pub(super) fn remove<T>(&mut self, write: impl FnOnce() -> T) -> T {
+        self.is_behind_text = true;
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        write()
     }
 
     /// Whether the line is on a terminal, where results would mix with it.
@@ -98,10 +112,11 @@ impl Live {
 
     pub(crate) fn draw(&mut self, summary: &impl Viewed, now: Instant) {
         if let Some(bar) = &self.bar {
-            if summary.elapsed() < FIRST {
+            if summary.elapsed() < FIRST || self.is_behind_text {
                 return;
             }
             if bar.is_hidden() {
+                bar.reset();
                 bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(REDRAWS));
             }
             bar.set_message(line(summary, now));
@@ -184,6 +199,10 @@ const PLAIN_PAUSE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use indicatif::TermLike;
+
     use super::*;
     use crawl::stats::{Class, Connection, Exchange, Reason, Standing, Waiting};
 
@@ -235,5 +254,71 @@ mod tests {
         assert_eq!(line(&summary, until), format!("{head} · {waits} · {tail}"));
         summary.stats.handle_answer(0, 200, &exchange);
         assert_eq!(line(&summary, until), format!("{head} · {tail}"));
+    }
+
+    /// A terminal that keeps what is written.
+    #[derive(Debug, Default)]
+    struct Terminal(Arc<Mutex<String>>);
+
+    impl TermLike for Terminal {
+        fn width(&self) -> u16 {
+            80
+        }
+
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(text)
+        }
+
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().expect("no panic").push_str(text);
+            Ok(())
+        }
+
+        fn clear_line(&self) -> io::Result<()> {
+            self.write_str("<clear>")
+        }
+
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// `-printf '%p '` leaves the cursor behind a result.
+    #[test]
+    fn no_line_is_drawn_behind_a_text() {
+        let mut live = Live::new(Progress::Never);
+        let screen = Arc::<Mutex<String>>::default();
+        let terminal = Terminal(Arc::clone(&screen));
+        let target = ProgressDrawTarget::term_like(Box::new(terminal));
+        live.bar = Some(ProgressBar::with_draw_target(None, target));
+        let summary = Summary {
+            elapsed: Duration::from_secs(1),
+            ..Summary::default()
+        };
+        let drawn = || std::mem::take(&mut *screen.lock().expect("no panic"));
+        live.draw(&summary, Instant::now());
+        assert!(!drawn().is_empty());
+        live.remove(|| ());
+        assert!(drawn().contains("<clear>"));
+        live.draw(&summary, Instant::now());
+        assert_eq!(drawn(), "");
+        live.suspend(|| ());
+        assert!(!live.is_behind_text);
     }
 }

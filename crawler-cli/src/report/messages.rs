@@ -76,9 +76,12 @@ impl Messages {
         }
     }
 
-    /// Runs `write`, which writes to the terminal of the line.
-    pub(super) fn suspend<T>(&mut self, write: impl FnOnce() -> T) -> T {
-        self.live.suspend(write)
+    /// Runs `write`, which writes to the terminal of the line. `ends_line`: it writes whole lines.
+    pub(super) fn suspend<T>(&mut self, ends_line: bool, write: impl FnOnce() -> T) -> T {
+        match ends_line {
+            true => self.live.suspend(write),
+            false => self.live.remove(write),
+        }
     }
 
     /// Removes the line.

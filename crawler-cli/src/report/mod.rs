@@ -292,7 +292,10 @@ impl Reporter<Find> for Report {
         }
         let write = || stdout::write(&self.results);
         let written = match self.shared_terminal {
-            true => self.messages.suspend(write),
+            true => {
+                let ends_line = self.results.last() == Some(&b'\n');
+                self.messages.suspend(ends_line, write)
+            }
             false => write(),
         };
         if let Err(error) = written {

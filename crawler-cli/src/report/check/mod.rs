@@ -290,7 +290,7 @@ impl CheckReport {
         let outputs = &mut self.outputs;
         let mut write = || outputs.iter_mut().for_each(|output| output.sink.flush());
         match mixes {
-            true => self.messages.suspend(write),
+            true => self.messages.suspend(true, write),
             false => write(),
         }
     }
