@@ -17,7 +17,7 @@ mod mirror;
 mod nginx;
 mod tree;
 
-pub(crate) use client::{Finder, finder};
+pub(crate) use client::{Cost, Finder, finder};
 pub use client::{PeakArgs, peak};
 use mirror::{Mirror, Shape};
 pub(crate) use nginx::Server;
@@ -165,7 +165,7 @@ impl Bench<'_> {
             server.forget()?;
             let arguments = ["-name", tree::NAME, "-type", "f"];
             let found = self.finder.find(&server.url, &arguments, connections)?;
-            own.note(found.seconds, found.memory);
+            own.note(&found.cost);
             if found.paths(&server.url) != *tree.wanted() {
                 return Err(format!("{case:?}: the set differs from find(1)'s").into());
             }
@@ -180,7 +180,7 @@ impl Bench<'_> {
             if case != Case::Listings {
                 continue;
             }
-            if found.memory > MEMORY {
+            if found.cost.memory > MEMORY {
                 own.faults.push("too much memory".to_owned());
             }
             let (at_once, url) = (connections.to_string(), &*server.url);
@@ -232,14 +232,14 @@ impl Bench<'_> {
             return Err(format!("{case:?}: found {lines} of {entries}").into());
         }
         let mut row = Row::of(case);
-        row.note(found.seconds, found.memory);
+        row.note(&found.cost);
         let mut most = Most::default();
         most.note(
             mirror.requests().saturating_sub(shape.directories()),
             mirror.connections(),
         );
         row.counts = most.cells();
-        if found.memory > MEMORY_OF_MANY {
+        if found.cost.memory > MEMORY_OF_MANY {
             row.faults.push("too much memory".to_owned());
         }
         Ok(row)

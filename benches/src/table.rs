@@ -5,6 +5,7 @@ use std::fmt;
 use clap::ValueEnum;
 
 use crate::compare::sample::median;
+use crate::find::Cost;
 
 /// One line of the table.
 #[derive(Default)]
@@ -31,10 +32,10 @@ impl Row {
         }
     }
 
-    /// Adds a run with the highest memory of its process in KiB.
-    pub(crate) fn note(&mut self, seconds: f64, memory: u64) {
-        self.seconds.push(seconds);
-        self.memory = self.memory.max(Some(memory));
+    /// Adds a run.
+    pub(crate) fn note(&mut self, cost: &Cost) {
+        self.seconds.push(cost.seconds);
+        self.memory = self.memory.max(Some(cost.memory));
     }
 }
 

@@ -11,6 +11,8 @@ use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
 
+use crate::measure::cpu_time;
+
 use crate::compare::sample::wrk_numbers;
 use crate::process::{installed, spawn_on, tool};
 use crate::table::Row;
@@ -25,9 +27,16 @@ pub(crate) struct Finder {
 /// The result of a search.
 pub(super) struct Found {
     output: Vec<u8>,
-    pub(super) seconds: f64,
+    pub(super) cost: Cost,
+}
+
+/// What a process took.
+pub(crate) struct Cost {
+    pub(crate) seconds: f64,
+    /// Seconds of CPU, in the program and in the kernel for it.
+    pub(crate) cpu: f64,
     /// Highest resident memory, in KiB.
-    pub(super) memory: u64,
+    pub(crate) memory: u64,
 }
 
 impl Found {
@@ -64,8 +73,7 @@ impl Finder {
         }
         Ok(Found {
             output: output.stdout,
-            seconds: began.elapsed().as_secs_f64(),
-            memory: self.peak()?,
+            cost: self.cost(began)?,
         })
     }
 
@@ -78,11 +86,10 @@ impl Finder {
     ) -> Result<(Found, usize), Box<dyn Error>> {
         let began = Instant::now();
         let child = self.spawn(url, arguments, connections)?;
-        let lines = each_line(child, |_| {})?;
+        let lines = lines(child)?;
         let found = Found {
             output: Vec::new(),
-            seconds: began.elapsed().as_secs_f64(),
-            memory: self.peak()?,
+            cost: self.cost(began)?,
         };
         Ok((found, lines))
     }
@@ -103,28 +110,32 @@ impl Finder {
         Ok(spawn_on(self.core, &mut command)?)
     }
 
-    /// A command that runs a program and records its [memory](Self::peak).
+    /// A command that runs a program and records what it [costs](Self::cost).
     fn measured(&self, program: &Path) -> Result<Command, Box<dyn Error>> {
         let mut command = tool("peak")?;
         command.arg(self.peak.path()).arg(program);
         Ok(command)
     }
 
-    /// Runs `crawler-cli`, and gives each line of its output. Returns the number of lines, and its memory in KiB.
-    pub(crate) fn run(
-        &self,
-        arguments: &[String],
-        each: impl FnMut(&[u8]),
-    ) -> Result<(usize, u64), Box<dyn Error>> {
+    /// Runs `crawler-cli`. Returns the number of lines that it prints.
+    pub(crate) fn run(&self, arguments: &[String]) -> Result<(usize, Cost), Box<dyn Error>> {
+        let began = Instant::now();
         let mut command = self.measured(&self.program)?;
         command.args(arguments).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let lines = each_line(spawn_on(self.core, &mut command)?, each)?;
-        Ok((lines, self.peak()?))
+        let lines = lines(spawn_on(self.core, &mut command)?)?;
+        Ok((lines, self.cost(began)?))
     }
 
-    fn peak(&self) -> Result<u64, Box<dyn Error>> {
-        Ok(fs::read_to_string(self.peak.path())?.trim().parse()?)
+    fn cost(&self, began: Instant) -> Result<Cost, Box<dyn Error>> {
+        let seconds = began.elapsed().as_secs_f64();
+        let text = fs::read_to_string(self.peak.path())?;
+        let (memory, cpu) = text.split_once(' ').ok_or("no costs")?;
+        Ok(Cost {
+            seconds,
+            cpu: cpu.parse()?,
+            memory: memory.parse()?,
+        })
     }
 
     /// The bound: the seconds that wrk needs for all listings at its rate.
@@ -171,7 +182,7 @@ impl Finder {
             command.stdout(Stdio::null()).stderr(Stdio::null());
             let began = Instant::now();
             spawn_on(self.core, &mut command)?.wait()?;
-            let seconds = began.elapsed().as_secs_f64();
+            let cost = self.cost(began)?;
             let name = format!("  {peer}");
             let at = rows.iter().position(|row| row.name == name);
             let at = at.unwrap_or_else(|| {
@@ -181,7 +192,7 @@ impl Finder {
                 });
                 rows.len() - 1
             });
-            rows[at].note(seconds, self.peak()?);
+            rows[at].note(&cost);
             rows[at].bound.clone_from(&own.bound);
         }
         Ok(())
@@ -199,13 +210,12 @@ pub(crate) fn finder() -> Result<PathBuf, Box<dyn Error>> {
 }
 
 /// Counts the lines that a run of `crawler-cli` prints.
-fn each_line(mut child: Child, mut each: impl FnMut(&[u8])) -> Result<usize, Box<dyn Error>> {
+fn lines(mut child: Child) -> Result<usize, Box<dyn Error>> {
     let mut lines = 0;
     let mut line = Vec::new();
     let mut reader = BufReader::with_capacity(1 << 20, child.stdout.take().ok_or("no pipe")?);
     while reader.read_until(b'\n', &mut line)? > 0 {
         lines += 1;
-        each(&line);
         line.clear();
     }
     let output = child.wait_with_output()?;
@@ -216,10 +226,10 @@ fn each_line(mut child: Child, mut each: impl FnMut(&[u8])) -> Result<usize, Box
     Ok(lines)
 }
 
-/// Runs another program and records its highest resident memory.
+/// Runs another program and records its highest resident memory and its CPU time.
 #[derive(clap::Parser, Debug)]
 pub struct PeakArgs {
-    /// File for the highest resident memory in KiB
+    /// File for the highest resident memory in KiB and the seconds of CPU
     file: PathBuf,
 
     /// The program and its arguments
@@ -236,7 +246,9 @@ pub fn peak(args: &PeakArgs) -> Result<ExitCode, Box<dyn Error>> {
     let (program, rest) = args.command.split_first().ok_or("no program")?;
     let status = Command::new(program).args(rest).status()?;
     let memory = getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss();
-    fs::write(&args.file, memory.to_string())?;
+    let [user, system] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
+    let cpu = (user + system).as_secs_f64();
+    fs::write(&args.file, format!("{memory} {cpu}"))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
