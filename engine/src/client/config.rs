@@ -61,8 +61,8 @@ pub struct HostConfig {
     /// The most calls that a connection serves. Default: no limit.
     pub max_requests: Option<NonZeroU64>,
     /// The number of idle connections that are kept open, and opened again when the server closes them, while the
-    /// client is driven. Default 0. Not for a [`Client`](crate::Client), which drops
-    /// hosts that it no longer uses.
+    /// client is driven. More than [`max_connections`](Self::max_connections) mean as many as those. Default 0. Not
+    /// for a [`Client`](crate::Client), which drops hosts that it no longer uses.
     pub min_idle: usize,
     /// How long an address is tried before the next address is tried at the same time. The first connection that
     /// succeeds is used. The delay is shorter if [`Timeouts::connect`] would not leave time for all addresses. Default
@@ -287,7 +287,7 @@ impl HostConfig {
             idle_timeout: self.idle_timeout,
             max_age: self.max_age,
             max_requests: self.max_requests,
-            min_idle: self.min_idle,
+            min_idle: self.min_idle.min(self.max_connections.get()),
             shared: false,
             throttled: false,
         }
@@ -307,5 +307,19 @@ impl HostConfig {
             min_delay: self.min_delay,
             counts_bytes: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_connections_are_kept_than_are_allowed() {
+        let config = HostConfig {
+            min_idle: usize::MAX,
+            ..HostConfig::default()
+        };
+        assert_eq!(config.pool().min_idle, 512);
     }
 }

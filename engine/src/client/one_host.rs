@@ -106,7 +106,7 @@ impl<N: Net> HostClient<N> {
             return Ok(client);
         };
         let (keys, parts) = each_address(upstream, &config)?;
-        let (min_idle, random_start) = (config.min_idle, config.random_start);
+        let (min_idle, random_start) = (config.pool().min_idle, config.random_start);
         let mut client = Self::assemble(parts, config, bytes, net);
         client.set_names(names)?;
         let (now, first) = (client.iteration_time(), keys[0]);
@@ -136,14 +136,11 @@ fn each_address(
             upstream.addresses().iter().map(only).collect()
         }
     };
-    let min_idle = match upstream.name() {
+    let mut pool = config.pool();
+    pool.min_idle = match upstream.name() {
         // Without a call, connections to keep are why the name is looked up.
-        Some(_) => config.min_idle.min(1),
-        None => config.min_idle.div_ceil(addresses.len()),
-    };
-    let pool = PoolConfig {
-        min_idle,
-        ..config.pool()
+        Some(_) => pool.min_idle.min(1),
+        None => pool.min_idle.div_ceil(addresses.len()),
     };
     let mut hosts = Hosts::new(pool, config.max_connections.get());
     // The rates are for the whole upstream.

@@ -325,6 +325,8 @@ pub enum TlsPart {
     ServerName,
     /// The file that the keys are written to.
     KeyLog,
+    /// The sessions that are remembered.
+    Resumption,
     /// The configuration of rustls that the caller has made.
     Rustls,
 }
@@ -341,6 +343,7 @@ impl fmt::Display for TlsPart {
             Self::KeyExchange => "key exchange groups",
             Self::ServerName => "server name",
             Self::KeyLog => "key log",
+            Self::Resumption => "remembered sessions",
             Self::Rustls => "configuration of rustls",
         })
     }

@@ -82,7 +82,7 @@ pub struct TlsConfig {
     pub max_version: TlsVersion,
     /// How many sessions are remembered for shorter handshakes with the same name later: up to eight for one name; the
     /// oldest name is dropped first. 0 remembers none. A session holds the server's ticket and certificates: some
-    /// kilobytes, at most 128 KiB. Default 1024.
+    /// kilobytes, at most 128 KiB. At most 65,536; default 1024.
     pub resumption: usize,
     /// Write the keys of all sessions to the file that the environment variable `SSLKEYLOGFILE` names, if it is set.
     /// Default: no.
@@ -107,6 +107,9 @@ pub struct TlsConfig {
     /// ```
     pub rustls: Option<Arc<ClientConfig>>,
 }
+
+/// The most sessions of [`TlsConfig::resumption`].
+const MOST_SESSIONS: usize = 65_536;
 
 impl Default for TlsConfig {
     fn default() -> Self {
@@ -261,6 +264,11 @@ impl TlsConfig {
         }
         client.resumption = match self.resumption {
             0 => Resumption::disabled(),
+            // Their places are made at once.
+            sessions if sessions > MOST_SESSIONS => {
+                let why = format!("{sessions} are more than {MOST_SESSIONS}");
+                return Err(TlsConfigError::invalid(TlsPart::Resumption, None, why));
+            }
             sessions => Resumption::in_memory_sessions(sessions),
         };
         if self.key_log {

@@ -206,6 +206,19 @@ fn a_configuration_of_the_caller_stands_for_all_other_options() {
     }
 }
 
+#[test]
+fn sessions_have_a_bound() {
+    let with = |resumption| TlsConfig {
+        resumption,
+        ..TlsConfig::default()
+    };
+    with(65_536).build().unwrap();
+    for sessions in [65_537, usize::MAX] {
+        let error = with(sessions).build().unwrap_err();
+        assert_error(&error, TlsPart::Resumption, "more than 65536");
+    }
+}
+
 /// Proxies do not get the certificate that is for servers.
 #[test]
 fn a_proxy_gets_no_certificate_of_the_callers_configuration() {
