@@ -14,6 +14,14 @@ use syn::{
     TraitItem, Type, UseTree, Visibility, parse_quote,
 };
 
+/// A reference to an answer may be held across an await on an executor of several threads.
+#[test]
+fn answers_are_shared_between_threads() {
+    fn is_shared<T: Send + Sync>() {}
+    is_shared::<courser::Response>();
+    is_shared::<courser::SharedBody>();
+}
+
 #[test]
 fn the_interface_is_the_one_on_record() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

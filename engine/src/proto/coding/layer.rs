@@ -13,7 +13,7 @@ use crate::error::ErrorKind;
 use crate::proto::Limits;
 
 /// A decoder for one content coding.
-pub(super) trait CodingDecoder: Send {
+pub(super) trait CodingDecoder: Send + Sync {
     fn coding(&self) -> Coding;
 
     /// Sets the limits that hold inside a coding.
