@@ -27,10 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..Config::default()
     };
     // A download may take as long as it takes, if only something keeps coming.
-    config.host.timeouts.total = None;
     config.host.timeouts.between_bytes = Some(Duration::from_secs(10));
-    // The limit is against bodies that nobody expects.
-    config.host.limits.body_bytes = None;
     let mut client = Client::new(config)?;
 
     let began = Instant::now();

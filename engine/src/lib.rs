@@ -173,6 +173,9 @@
 //! | `charset` | texts of responses in other encodings than UTF-8 |
 //! | `native-roots` | the certificate authorities of the system, for [`TlsRoots`] |
 //! | `http` | conversions from and to the types of the `http` crate |
+//! | `http-body` | bodies of requests and responses as `http_body::Body` |
+//! | `futures` | bodies of requests from a `Stream`; bodies of responses as a `Stream` and an `AsyncRead` |
+//! | `tokio` | [`Shared::driven`] on tokio; bodies of responses as tokio's `AsyncRead` |
 //! | `tracing` | a span for each call, with events |
 //! | `sim` | a simulated network, for tests of programs that embed the engine |
 //!

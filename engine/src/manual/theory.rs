@@ -130,3 +130,10 @@
 //! queue, and the completion comes back through a slot that is made for it. The host alone decides which worker a call
 //! goes to, so the limits of a host hold over all threads. A call that is redirected to a host of another worker moves
 //! there.
+//!
+//! A client belongs to the process that made it. After `fork`, the child has the same sockets and sessions, and none of
+//! the threads: it makes clients of its own, and does not use those of its parent.
+//!
+//! Callbacks and body sources run inside the client. If one of them panics, the panic passes through a client on the
+//! caller's thread, and what that client was doing stays undone: such a client can only be dropped. A worker replaces
+//! its client ([`Shared`](crate::Shared)).
