@@ -23,7 +23,8 @@ use crate::policy::{
     AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirect, Redirects, ThrottleConfig, literal,
 };
 use crate::proto::{
-    Codings, Defaults, Request, Response, Scheme, TargetForm, Url, is_redirect, resolve,
+    Codings, Defaults, Request, Response, Scheme, TargetForm, Url, check_user_agent, is_redirect,
+    resolve,
 };
 use crate::reactor::{ByteRates, HostKey, Overrides, Step};
 
@@ -129,6 +130,8 @@ impl<N: Net> Client<N> {
         if let Some((_, what)) = unsupported.into_iter().find(|(is_set, _)| *is_set) {
             return Err(unsent(Misuse::Unsupported(what).into()));
         }
+        let user_agent = config.host.user_agent.as_deref();
+        check_user_agent(user_agent).map_err(|misuse| unsent(misuse.into()))?;
         let tls_failed = |error| unsent(Misuse::TlsConfig(error).into());
         let tls = config.host.tls.build().map_err(tls_failed)?;
         let proxy_tls = match config.proxy_tls.or_else(|| config.host.tls.for_proxies()) {

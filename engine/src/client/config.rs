@@ -198,8 +198,8 @@ pub struct Config {
     /// Refuse every URL that is not `https`, of calls and of redirects, with
     /// [`UrlError::NotHttps`](crate::proto::UrlError::NotHttps). Default: no.
     pub https_only: bool,
-    /// TLS for `https` proxies. Default: as [`HostConfig::tls`], without the client certificate and the server name,
-    /// which are for servers.
+    /// TLS for `https` proxies. Default: as [`HostConfig::tls`], without the client certificate, the server name and
+    /// the pinned keys, which are for servers.
     pub proxy_tls: Option<TlsConfig>,
     /// Which addresses of proxies may be connected to. Default: all, because the user chooses the proxies.
     pub proxy_addresses: AddressPolicy,

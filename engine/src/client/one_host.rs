@@ -15,7 +15,7 @@ use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::{Address, Net};
 use crate::policy::{PoolConfig, ThrottleConfig};
-use crate::proto::{Defaults, Scheme};
+use crate::proto::{Defaults, Scheme, check_user_agent};
 use crate::reactor::{HostKey, Step};
 
 /// A client of one upstream, with a bounded pool of connections.
@@ -204,7 +204,11 @@ impl HostTemplate {
         if upstream.name().is_none() && upstream.addresses().is_empty() {
             return Err(unsent(Misuse::NoAddress));
         }
+        check_user_agent(config.user_agent.as_deref()).map_err(unsent)?;
         let handshakes = match upstream.scheme() {
+            Scheme::Http if config.tls.has_pins() => {
+                return Err(unsent(Misuse::Unsupported("pinned keys without TLS")));
+            }
             Scheme::Http => [].into(),
             Scheme::Https => {
                 let identity = config.tls.build();

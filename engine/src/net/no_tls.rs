@@ -21,6 +21,10 @@ impl TlsConfig {
         Ok(TlsIdentity {})
     }
 
+    pub(crate) fn has_pins(&self) -> bool {
+        false
+    }
+
     pub(crate) fn for_proxies(&self) -> Option<Self> {
         None
     }

@@ -1274,6 +1274,12 @@ fn check_token(bytes: &[u8], part: Part) -> Result<(), Invalid> {
     })
 }
 
+/// Refuses a `User-Agent` that no request can have.
+pub(crate) fn check_user_agent(value: Option<&str>) -> Result<(), Misuse> {
+    let value = value.unwrap_or_default().as_bytes();
+    Ok(check_value(value, Part::UserAgent)?)
+}
+
 /// A field value (RFC 9110 §5.5): no control character but HTAB.
 fn check_value(bytes: &[u8], part: Part) -> Result<(), Invalid> {
     check_bytes(bytes, part, |byte| {

@@ -135,22 +135,30 @@ impl Default for TlsConfig {
 }
 
 impl TlsConfig {
-    /// The same without the client's certificate and the server's name, which are for servers; `None` if there is
-    /// nothing to leave out.
+    /// The same without the client's certificate, the server's name and its keys, which are for servers; `None` if there
+    /// is nothing to leave out.
     pub(crate) fn for_proxies(&self) -> Option<Self> {
         let gives_certificates =
             |own: &Arc<ClientConfig>| own.client_auth_cert_resolver.has_certs();
         let rustls = self.rustls.as_ref().filter(|own| gives_certificates(own));
-        let has_own = self.client.is_some() || self.server_name.is_some() || rustls.is_some();
+        let has_own = self.client.is_some()
+            || self.server_name.is_some()
+            || self.has_pins()
+            || rustls.is_some();
         has_own.then(|| Self {
             client: None,
             server_name: None,
+            pinned_keys: Vec::new(),
             rustls: rustls.map_or_else(
                 || self.rustls.clone(),
                 |own| Some(Arc::new(client_without_certificates(own))),
             ),
             ..self.clone()
         })
+    }
+
+    pub(crate) fn has_pins(&self) -> bool {
+        !self.pinned_keys.is_empty()
     }
 
     /// Reads all files, checks the options, and builds the identity that connections share.

@@ -557,34 +557,6 @@ fn a_body_behind_a_pipelined_head_is_nobodys() {
     }
 }
 
-#[test]
-fn a_request_that_another_client_refused_is_unchanged() {
-    let echo = |peer: &mut Peer<'_>, data: &[u8]| {
-        let text = String::from_utf8_lossy(data);
-        for line in text.lines().filter(|line| line.starts_with("GET ")) {
-            peer.send(answer(line.split(' ').nth(1).unwrap(), 0));
-        }
-    };
-    let net = SimNet::new(1);
-    let mut good = pipeline(&net, echo);
-    let config = HostConfig {
-        user_agent: Some("a\nb".into()),
-        ..one()
-    };
-    let (mut picky, _) = client_with(config, SimNet::new(1), wide(), echo);
-    let (mut request, mut response) = (Request::get("/one"), Response::new());
-    good.call(&mut request, &mut response).unwrap();
-    picky.call(&mut request, &mut response).unwrap_err();
-    assert_eq!(request.encoded_head(), b"");
-    good.submit(Call::new(request, response).tag(1));
-    good.submit(Call::new(Request::get("/two"), Response::new()).tag(2));
-    for id in ["/one", "/two"] {
-        let done = good.wait(None).unwrap().unwrap();
-        done.outcome.unwrap();
-        assert_eq!(done.response.header("x-id"), Some(id.as_bytes()));
-    }
-}
-
 /// The call's own limit, or the host's: sending may take longer than the calls after it.
 #[test]
 fn a_pipelined_call_keeps_a_short_limit() {

@@ -219,9 +219,14 @@ fn sessions_have_a_bound() {
     }
 }
 
-/// Proxies do not get the certificate that is for servers.
+/// Proxies neither get the certificate that is for servers nor have a server's key.
 #[test]
-fn a_proxy_gets_no_certificate_of_the_callers_configuration() {
+fn a_proxy_gets_what_is_for_every_peer() {
+    let pinned = TlsConfig {
+        pinned_keys: vec![[0; 32]],
+        ..TlsConfig::default()
+    };
+    assert!(pinned.for_proxies().unwrap().pinned_keys.is_empty());
     let plain = TlsConfig {
         rustls: Some(own(|_| ())),
         ..TlsConfig::default()
