@@ -48,10 +48,7 @@ fn nothing_is_left_behind() {
     });
     let mut completed = 0;
     for done in arrived {
-        assert!(matches!(
-            done.outcome.unwrap_err().kind(),
-            ErrorKind::Cancelled
-        ));
+        assert_kind!(done.outcome.unwrap_err(), ErrorKind::Cancelled);
         completed += 1;
     }
     assert_eq!(completed, 20);

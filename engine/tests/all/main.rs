@@ -3,8 +3,15 @@
 //!
 //! One test alone: `cargo test --workspace --test all -- scenarios::rates::connections_share_a_rate`.
 
+/// The error is of that kind.
+macro_rules! assert_kind {
+    ($error:expr, $kind:pat $(if $guard:expr)?) => {{
+        let error = &$error;
+        assert!(matches!(error.kind(), $kind $(if $guard)?), "{error:?}");
+    }};
+}
+
 mod api;
-mod floods;
 mod lifetime;
 mod scenarios;
 mod shared;

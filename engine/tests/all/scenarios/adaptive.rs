@@ -7,9 +7,8 @@ use std::time::Duration;
 use courser::net::Net as _;
 use courser::net::sim::{Peer, SimNet, SimServer};
 use courser::{
-    AdaptiveTimeout, BalanceConfig, Call, Error, ErrorKind, FailureClass, HostClient, HostConfig,
-    Phase, PipelineClient, PipelineConfig, Request, Response, Retry, RetryOn, RetryRule, Sent,
-    TimeLimit, Timeouts, Upstream,
+    AdaptiveTimeout, BalanceConfig, Call, Error, ErrorKind, HostClient, HostConfig, Phase,
+    PipelineClient, PipelineConfig, Request, Response, Sent, TimeLimit, Timeouts, Upstream,
 };
 
 use super::{MS, near, place, upstream};
@@ -77,10 +76,7 @@ fn cut_off(client: &mut HostClient<SimNet>, net: &SimNet, server: &Slow) -> (Err
 }
 
 fn assert_adaptive(error: &Error) {
-    assert!(
-        matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Adaptive)),
-        "{error:?}"
-    );
+    assert_kind!(error, ErrorKind::Timeout(TimeLimit::Adaptive));
     assert_eq!(
         (error.phase(), error.sent()),
         (Phase::FirstByte, Sent::NoReplyByte)
@@ -124,49 +120,12 @@ fn a_call_beyond_the_usual_latency_fails() {
 }
 
 #[test]
-fn the_limit_never_exceeds_the_configured_one() {
-    let first_byte = |ms| Timeouts {
-        first_byte: Some(ms * MS),
-        ..Timeouts::default()
-    };
-    let total = |ms| Timeouts {
-        total: Some(ms * MS),
-        ..Timeouts::default()
-    };
-    for (timeouts, limit, name) in [
-        (first_byte(150), 150, TimeLimit::FirstByte),
-        (first_byte(5_000), 0, TimeLimit::Adaptive),
-        (total(150), 150, TimeLimit::Total),
-        (total(5_000), 0, TimeLimit::Adaptive),
-    ] {
-        let net = SimNet::new(1);
-        let server = served(1, &net);
-        let mut client = client(
-            &net,
-            HostConfig {
-                timeouts,
-                ..config()
-            },
-        );
-        learn(&mut client);
-        let (error, took) = cut_off(&mut client, &net, &server);
-        assert!(
-            matches!(error.kind(), ErrorKind::Timeout(by) if *by == name),
-            "{error:?}"
-        );
-        assert!(
-            took == limit * MS || limit == 0 && is_twice(took, 100 * MS),
-            "{took:?}"
-        );
-    }
-}
-
-#[test]
-fn a_call_with_its_own_limit_is_not_recorded() {
+fn only_completed_calls_are_recorded() {
     let net = SimNet::new(1);
     let server = served(1, &net);
     let mut client = client(&net, config());
     learn(&mut client);
+    // Deadlines, cancelled calls, and calls with a limit of their own are not recorded.
     let patient = Timeouts {
         first_byte: Some(60_000 * MS),
         ..Timeouts::default()
@@ -176,27 +135,6 @@ fn a_call_with_its_own_limit_is_not_recorded() {
         let call = Call::new(Request::get("/"), Response::new()).timeouts(patient.clone());
         client.submit(call);
         client.wait(None).unwrap().unwrap().outcome.unwrap();
-    }
-    // The call's other limits change nothing.
-    let other = Timeouts {
-        between_bytes: None,
-        ..Timeouts::default()
-    };
-    server.once.set(Some(10_000 * MS));
-    let began = net.now();
-    client.submit(Call::new(Request::get("/"), Response::new()).timeouts(other));
-    assert_adaptive(&client.wait(None).unwrap().unwrap().outcome.unwrap_err());
-    assert!(is_twice(net.now() - began, 100 * MS));
-}
-
-#[test]
-fn only_completed_calls_are_recorded() {
-    let net = SimNet::new(1);
-    let server = served(1, &net);
-    let mut client = client(&net, config());
-    learn(&mut client);
-    // Deadlines and cancelled calls are not recorded.
-    for _ in 0..100 {
         server.once.set(Some(10_000 * MS));
         client.submit(Call::new(Request::get("/"), Response::new()).timeout(MS));
         client.wait(None).unwrap().unwrap().outcome.unwrap_err();
@@ -216,23 +154,6 @@ fn only_completed_calls_are_recorded() {
         }
     }
     assert!(is_twice(cut_off(&mut client, &net, &server).1, 400 * MS));
-}
-
-#[test]
-fn the_limit_can_cause_a_retry() {
-    let net = SimNet::new(1);
-    let server = served(1, &net);
-    let rule = RetryRule::new(RetryOn::Failure(FailureClass::FirstByteTimeout));
-    let retry = Retry {
-        rules: vec![rule],
-        ..Retry::default()
-    };
-    let mut client = client(&net, HostConfig { retry, ..config() });
-    learn(&mut client);
-    server.once.set(Some(3_600_000 * MS));
-    let report = client.get("/", &mut Response::new()).unwrap();
-    assert_eq!(report.attempts(), 2);
-    assert_eq!(client.stats().adaptive_timeouts, 1);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use courser::net::sim::{Faults, Link, Peer, Probability, ScriptedAnswer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::{
-    Answer, Backoff, BalanceConfig, BreakerConfig, Call, Completion, DnsError, ErrorKind, Family,
+    Answer, Backoff, BalanceConfig, BreakerConfig, Call, Completion, DnsError, ErrorKind,
     HostClient, HostConfig, Observer, ObserverEvent, Request, Response, Retry, RetryOn, RetryRule,
     RetryVia, Sent, Statuses, Upstream,
 };
@@ -288,7 +288,7 @@ fn each_address_has_a_breaker() {
         assert_eq!(get(&mut client), 503);
     }
     let error = client.get("/", &mut Response::new()).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::BreakerOpen(until) if *until > world.net.now()));
+    assert_kind!(error, ErrorKind::BreakerOpen(until) if *until > world.net.now());
     assert_eq!(world.requests(), [0, 3]);
     assert!(client.addresses().all(|address| address.in_flight == 0));
     world.revive(0);
@@ -383,37 +383,6 @@ fn pass_ttl(world: &World, client: &mut HostClient<SimNet>) {
 }
 
 #[test]
-fn calls_are_spread_over_the_addresses_of_a_name() {
-    let world = World::new(3);
-    let (mut client, _) =
-        world.named_client(&[0, 1, 2], BalanceConfig::default(), HostConfig::default());
-    assert_eq!(client.addresses().count(), 0);
-    // These wait for the first answer; then each address gets its share.
-    let done = together(&mut client, 30);
-    assert!(done.len() == 30 && done.iter().all(|done| done.outcome.is_ok()));
-    assert_eq!(world.requests(), [10; 3]);
-    assert_eq!(
-        addresses(&client),
-        ["10.0.0.0:80", "10.0.0.1:80", "10.0.0.2:80"]
-    );
-    assert_eq!(client.dns_counters().asked, 1);
-    // A failing address is left out, as with given addresses.
-    world.kill(1);
-    for _ in 0..2 {
-        let _ = world.requests();
-        for _ in 0..30 {
-            assert_eq!(get(&mut client), 200);
-        }
-    }
-    assert_eq!(world.requests(), [15, 0, 15]);
-    let out = client
-        .addresses()
-        .filter(|state| state.ejected_until.is_some());
-    let out: Vec<_> = out.map(|state| state.remote).collect();
-    assert_eq!(out, [Address::Tcp(World::address(1))]);
-}
-
-#[test]
 fn addresses_come_and_go_with_the_answers() {
     let world = World::new(4);
     let (mut client, zone) =
@@ -501,24 +470,9 @@ fn a_name_without_an_answer_fails_its_calls() {
     let (mut client, _) = world.named_client(&[], BalanceConfig::default(), config);
     for done in together(&mut client, 3) {
         let error = done.outcome.unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Dns(DnsError::ServerFailure(2))),
-            "{error:?}"
-        );
+        assert_kind!(error, ErrorKind::Dns(DnsError::ServerFailure(2)));
     }
     assert_eq!(client.counters().open, 0);
-    // Nor does a name without an address of the family.
-    let mut only_v6 = HostConfig::default();
-    only_v6.dns.family = Some(Family::V6);
-    let (mut other, _) = world.named_client(&[0], BalanceConfig::default(), only_v6);
-    for done in together(&mut other, 3) {
-        let error = done.outcome.unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Dns(DnsError::NoAddresses)),
-            "{error:?}"
-        );
-    }
-    drop(other);
     let config = HostConfig::default();
     let (mut client, zone) = world.named_client(&[], BalanceConfig::default(), config);
     client.get("/", &mut Response::new()).unwrap_err();

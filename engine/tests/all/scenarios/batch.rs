@@ -1,4 +1,4 @@
-//! Batches: a result for each call, limits, order, and what a dropped batch leaves.
+//! Batches: a result for each call, and what a dropped batch leaves. Limits and order are in `client/batch.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -7,19 +7,16 @@ use std::rc::Rc;
 
 use courser::net::sim::{Peer, SimNet, SimServer};
 use courser::{
-    BatchConfig, BatchOrder, Call, Completion, ErrorKind, HostClient, HostConfig, Misuse,
-    PeerFault, Request, Response, TimeLimit,
+    BatchConfig, BatchOrder, Call, ErrorKind, HostClient, HostConfig, Misuse, PeerFault, Request,
+    Response, TimeLimit,
 };
 
 use super::{Failing, MS, near, place, upstream};
 
 /// Answers `/N` after N milliseconds with its target, `/cut` with fewer bytes than announced, `/never` not at all.
-/// Counts the requests that it has at a time.
 #[derive(Clone, Default)]
 struct Echo {
     heard: Rc<RefCell<Vec<String>>>,
-    at_work: Rc<Cell<usize>>,
-    most: Rc<Cell<usize>>,
     answers: Rc<RefCell<Vec<(u64, String)>>>,
 }
 
@@ -34,8 +31,6 @@ impl SimServer for Echo {
                 continue;
             };
             self.heard.borrow_mut().push(target.to_owned());
-            self.at_work.set(self.at_work.get() + 1);
-            self.most.set(self.most.get().max(self.at_work.get()));
             let pause = target[1..].parse().unwrap_or(0);
             if target != "/never" {
                 let mut answers = self.answers.borrow_mut();
@@ -47,7 +42,6 @@ impl SimServer for Echo {
 
     fn on_timer(&mut self, peer: &mut Peer<'_>, timer: u64) {
         let (_, target) = self.answers.borrow()[timer as usize].clone();
-        self.at_work.set(self.at_work.get() - 1);
         if target == "/cut" {
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nless");
             return peer.close();
@@ -79,29 +73,6 @@ fn config(max_in_flight: usize, order: BatchOrder) -> BatchConfig {
         order,
         ..BatchConfig::default()
     }
-}
-
-fn numbers(results: impl Iterator<Item = (usize, Completion)>) -> Vec<usize> {
-    results.map(|(number, _)| number).collect()
-}
-
-#[test]
-fn results_come_as_the_calls_end_or_as_they_were_given() {
-    let (net, server) = served();
-    let mut client = host_client(&net);
-    let targets = ["/50", "/10", "/40", "/20", "/30"];
-    let results = client.call_many(targets.map(call), config(5, BatchOrder::Completion));
-    assert_eq!(numbers(results), [1, 3, 4, 2, 0]);
-    let results = client.call_many(targets.map(call), config(5, BatchOrder::Input));
-    let results: Vec<_> = results.collect();
-    for (at, (number, done)) in results.iter().enumerate() {
-        assert_eq!(
-            (at, done.response.body()),
-            (*number, targets[at].as_bytes())
-        );
-    }
-    assert_eq!(server.most.get(), 5);
-    assert_eq!(client.in_flight(), 0);
 }
 
 #[test]
@@ -155,16 +126,6 @@ fn a_batch_that_is_dropped_leaves_nothing() {
     client.get("/5", &mut Response::new()).unwrap();
     drop(client);
     assert_eq!(net.open_streams(), 0);
-}
-
-#[test]
-fn a_batch_that_is_not_iterated_begins_nothing() {
-    let (net, server) = served();
-    let mut client = host_client(&net);
-    drop(client.call_many([call("/1")], BatchConfig::default()));
-    assert!(client.wait(None).unwrap().is_none());
-    assert_eq!(server.heard.borrow().len(), 0);
-    assert!(numbers(client.call_many([], BatchConfig::default())).is_empty());
 }
 
 #[test]
@@ -226,9 +187,7 @@ fn each_call_fails_when_the_system_fails() {
     assert_eq!(failed.len(), 9);
     for (_, done) in failed {
         let error = done.outcome.unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Io(error) if error.kind() == io::ErrorKind::OutOfMemory)
-        );
+        assert_kind!(error, ErrorKind::Io(error) if error.kind() == io::ErrorKind::OutOfMemory);
     }
     assert_eq!(client.in_flight(), 1);
     fails.set(false);

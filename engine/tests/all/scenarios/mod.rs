@@ -18,7 +18,7 @@ use courser::net::sim::{
     Faults, Link, Peer, Probability, ScriptedAnswer, SimNet, SimResolver, SimServer, SimStream,
 };
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
-use courser::{Answer, Upstream};
+use courser::{Answer, Client, Config, Upstream};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -51,6 +51,11 @@ fn numbered(net: &SimNet) -> SimResolver {
         let all = numbers.map(|n| ip(n.parse().unwrap()));
         ScriptedAnswer::After(Duration::ZERO, Answer::found(all, 3_600_000 * MS))
     })
+}
+
+/// A client of these hosts.
+fn client_of(net: &SimNet, config: Config) -> Client<SimNet> {
+    Client::with_net(config, net.clone(), numbered(net)).unwrap()
 }
 
 /// No latency, one segment.

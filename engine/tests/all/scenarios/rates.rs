@@ -2,17 +2,16 @@
 //! allowed.
 
 use std::cell::RefCell;
-use std::num::{NonZeroU64, NonZeroUsize};
+use std::num::NonZeroU64;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use courser::net::sim::{Faults, Link, Peer, Probability, Random, SimNet, SimServer, Trace};
-use courser::net::{Address, Net as _};
+use courser::net::Net as _;
+use courser::net::sim::{Peer, SimNet, SimServer, Trace};
 use courser::{
     Call, Client, Config, ErrorKind, HostClient, HostConfig, LimitExceeded, Observer,
-    ObserverEvent, Phase, PipelineClient, PipelineConfig, Rate, Request, Response, Retry,
-    TimeLimit, WaitPolicy,
+    ObserverEvent, Phase, Rate, Request, Response, TimeLimit, WaitPolicy,
 };
 
 use super::{MS, near, numbered, place, silent, upstream};
@@ -103,10 +102,6 @@ fn rate(count: u64, per: Duration, burst: u64) -> Rate {
     }
 }
 
-fn cap(n: usize) -> NonZeroUsize {
-    NonZeroUsize::new(n).unwrap()
-}
-
 /// A client of one server that answers at once.
 fn host_client(net: &SimNet, config: HostConfig) -> (HostClient<SimNet>, Log) {
     let log = Log::new(net);
@@ -139,33 +134,6 @@ macro_rules! finish {
         }
         tags
     }};
-}
-
-#[test]
-fn a_burst_and_then_one_after_the_other() {
-    let net = SimNet::new(1);
-    let (mut client, log) = host_client(
-        &net,
-        HostConfig {
-            rate: Some(rate(10, 1000 * MS, 3)),
-            stats: true,
-            ..HostConfig::default()
-        },
-    );
-    for tag in 0..10 {
-        client.submit(get("/").tag(tag));
-    }
-    assert_eq!(finish!(client), (0..10).collect::<Vec<_>>());
-    assert_eq!(log.times(), [0, 0, 0, 100, 200, 300, 400, 500, 600, 700]);
-    assert_eq!(net.peak_streams(), 3, "no connection is opened to wait");
-    assert_eq!(client.stats().held, 7);
-    // A pause fills the bucket, but not beyond the burst.
-    client.maintain(10_000 * MS).unwrap();
-    for _ in 0..5 {
-        client.submit(get("/"));
-    }
-    finish!(client);
-    assert_eq!(log.times()[10..], [10_700, 10_700, 10_700, 10_800, 10_900]);
 }
 
 #[test]
@@ -310,28 +278,6 @@ fn a_host_is_not_forgotten_before_its_time() {
     assert_eq!(client.hosts(), 0);
 }
 
-#[test]
-fn a_connection_that_died_costs_its_request_and_no_other() {
-    // The first connection is gone when the second request is sent on it; the request is sent again on another connection.
-    let net = SimNet::new(1);
-    let (mut client, log) = host_client(
-        &net,
-        HostConfig {
-            min_delay: Some(1000 * MS),
-            retry: Retry::default(),
-            ..HostConfig::default()
-        },
-    );
-    client.get("/", &mut Response::new()).unwrap();
-    net.fail_call(net.calls() + 1, courser::net::sim::Failure::Error);
-    client.submit(get("/"));
-    client.submit(get("/"));
-    finish!(client);
-    let times = log.times();
-    log.keeps(Rate::every(1000 * MS), None);
-    assert_eq!(times.last(), Some(&3000), "{times:?}");
-}
-
 // ---- bytes
 
 /// Answers a GET of `/n` with n bytes, and a complete POST with an empty body.
@@ -374,11 +320,10 @@ impl SimServer for Bulk {
     }
 }
 
-/// When how many bytes were received, or sent, on these connections.
-fn went(net: &SimNet, out: bool, of: impl Fn(u64) -> bool) -> Vec<(u128, u128)> {
+/// When how many bytes were received, or sent.
+fn went(net: &SimNet, out: bool) -> Vec<(u128, u128)> {
     let trace = net.trace();
-    let all = trace.iter().filter(|entry| of(entry.connection));
-    let bytes = all.filter_map(|entry| match &entry.what {
+    let bytes = trace.iter().filter_map(|entry| match &entry.what {
         Trace::Read(Some(Ok(n))) if !out => Some((entry.at.as_nanos(), *n as u128)),
         Trace::Write(Some(Ok(n))) if out => Some((entry.at.as_nanos(), *n as u128)),
         _ => None,
@@ -440,7 +385,7 @@ fn bodies_go_at_their_rate_in_each_direction() {
         let due = (length as u64 - first) * 1000 / slow.count.get();
         let took = (net.now() - began).as_millis();
         assert!(took.abs_diff(due.into()) < 30, "{took} ms");
-        bytes_keep(&went(&net, out, |_| true), slow);
+        bytes_keep(&went(&net, out), slow);
         assert!(net.calls() < 2500, "no busy loop: {}", net.calls());
     }
 }
@@ -457,7 +402,7 @@ fn the_deadline_holds_while_bytes_are_held_back() {
     client.submit(get("/100000").timeout(2345 * MS));
     let done = client.wait(None).unwrap().unwrap();
     let error = done.outcome.unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)));
+    assert_kind!(error, ErrorKind::Timeout(TimeLimit::Total));
     assert_eq!(net.now() - began, 2345 * MS);
     // What was read counts for the calls that come later, and they get what is left.
     let (before, mut response) = (net.now(), Response::new());
@@ -499,130 +444,6 @@ fn fast_rates_are_met_in_both_directions() {
                 took.abs_diff(500) <= 15,
                 "{took} ms at {mib} MiB/s, {transfers} transfers, out: {out}"
             );
-        }
-    }
-}
-
-#[test]
-fn a_streamed_body_and_a_pipeline_keep_to_the_rate() {
-    let slow = rate(50_000, 1000 * MS, 1);
-    let net = SimNet::new(1);
-    let config = HostConfig {
-        bytes_in: Some(slow),
-        ..HostConfig::default()
-    };
-    let mut client = bulk_client(&net, config);
-    let mut response = Response::new();
-    let mut request = Request::get("/150000");
-    let body = client.open(&mut request, &mut response).unwrap();
-    body.finish().unwrap();
-    bytes_keep(&went(&net, false, |_| true), slow);
-
-    let net = SimNet::new(1);
-    let (mut config, log) = (PipelineConfig::default(), Log::new(&net));
-    config.host.bytes_in = Some(slow);
-    config.host.bytes_out = Some(slow);
-    config.max_pending = cap(1000);
-    net.listen(place(1), near(), Server::new(&log, 1));
-    let mut client = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
-    for _ in 0..3000 {
-        client.submit(get("/"));
-    }
-    finish!(client);
-    assert_eq!(log.times().len(), 3000);
-    bytes_keep(&went(&net, false, |_| true), slow);
-    bytes_keep(&went(&net, true, |_| true), slow);
-}
-
-/// Random rates in both directions, for hosts and for all, and random faults: no window has more, and every call ends.
-#[test]
-fn no_rate_of_bytes_is_ever_exceeded() {
-    for seed in 0..300 {
-        let result = std::panic::catch_unwind(|| run_bytes(seed));
-        assert!(result.is_ok(), "seed {seed}");
-    }
-}
-
-fn run_bytes(seed: u64) {
-    let mut random = Random::new(seed);
-    let net = SimNet::new(seed);
-    let foul = random.roll(Probability::per_mille(500));
-    let odds = |random: &mut Random, most| Probability::per_mille(random.within(0..=most) as u16);
-    for host in 1..=3 {
-        let faults = Faults {
-            reset: match foul {
-                true => odds(&mut random, 20),
-                false => Probability::NEVER,
-            },
-            short_read: odds(&mut random, 300),
-            short_write: odds(&mut random, 300),
-            would_block: odds(&mut random, 200),
-            spurious: odds(&mut random, 300),
-            ..Faults::default()
-        };
-        let link = Link {
-            faults,
-            segment: 1..=random.within(1..=20_000),
-            ..Link::default()
-        };
-        net.listen(place(host), link, Bulk::default());
-    }
-    let draw = |random: &mut Random| {
-        let (count, burst) = (random.within(1..=200_000), random.within(1..=50_000));
-        let some = random.roll(Probability::per_mille(500));
-        some.then(|| rate(5_000 + count as u64, 1000 * MS, burst as u64))
-    };
-    let own = [draw(&mut random), draw(&mut random)];
-    let all = [draw(&mut random), draw(&mut random)];
-    let config = Config {
-        host: HostConfig {
-            bytes_in: own[0],
-            bytes_out: own[1],
-            max_connections: cap(random.within(1..=4)),
-            ..HostConfig::default()
-        },
-        bytes_in: all[0],
-        bytes_out: all[1],
-        ..Config::default()
-    };
-    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
-    let calls = random.within(1..=12);
-    for _ in 0..calls {
-        let (host, length) = (random.within(1..=3), random.within(0..=60_000));
-        let url = format!("http://{host}.sim/{length}");
-        let request = match random.within(0..=2) {
-            0 => Request::post(&*url, vec![b'x'; length]),
-            _ => Request::get(&*url),
-        };
-        let call = Call::new(request, Response::new());
-        client.submit(
-            call.timeout(match foul && random.roll(Probability::per_mille(300)) {
-                true => random.within(1..=3000) as u32 * MS,
-                false => 3_600_000 * MS,
-            }),
-        );
-    }
-    let mut ended = 0;
-    while let Some(done) = client.wait(None).unwrap() {
-        assert!(foul || done.outcome.is_ok(), "{:?}", done.outcome);
-        ended += 1;
-    }
-    assert_eq!(ended, calls);
-    let mut of = [const { Vec::new() }; 4];
-    for entry in net.trace() {
-        if let Trace::Connect(Address::Tcp(to)) = entry.what
-            && let std::net::IpAddr::V4(ip) = to.ip()
-        {
-            of[usize::from(ip.octets()[3])].push(entry.connection);
-        }
-    }
-    for (out, (own, all)) in [(false, (own[0], all[0])), (true, (own[1], all[1]))] {
-        if let Some(all) = all {
-            bytes_keep(&went(&net, out, |_| true), all);
-        }
-        for host in of.iter().filter(|_| own.is_some()) {
-            let went = went(&net, out, |conn| host.contains(&conn));
-            bytes_keep(&went, own.unwrap_or(Rate::every(MS)));
         }
     }
 }

@@ -16,12 +16,21 @@ use courser::{
     Retry, RetryOn, RetryRule, RetryVia, Statuses, Upstream, WaitPolicy,
 };
 
-use super::{Failing, MS, Script, near, numbered, place, silent, upstream};
+use super::{Failing, MS, Script, client_of, near, numbered, place, silent, upstream};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
 fn one_host(config: HostConfig, net: &SimNet) -> HostClient<SimNet> {
     HostClient::with_net(upstream(), config, net.clone()).unwrap()
+}
+
+/// A client that follows redirects.
+fn following(net: &SimNet) -> Client<SimNet> {
+    let config = Config {
+        redirects: Redirects::limit(5),
+        ..Config::default()
+    };
+    client_of(net, config)
 }
 
 fn get(url: &str, tag: u64) -> Call {
@@ -44,11 +53,7 @@ fn fragments_go_along_redirects() {
     };
     net.listen(place(1), Link::default(), Script(redirect));
     net.listen(place(2), Link::default(), Script(redirect));
-    let config = Config {
-        redirects: Redirects::limit(5),
-        ..Config::default()
-    };
-    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    let mut client = following(&net);
     let mut response = Response::new();
     let report = client.get("http://1.sim/1#typed", &mut response).unwrap();
     let urls: Vec<&str> = report.redirects().iter().map(|hop| &*hop.url).collect();
@@ -68,11 +73,7 @@ fn an_error_behind_a_redirect_says_that_something_was_sent() {
         peer.send("HTTP/1.1 303 See\r\nLocation: http://2.sim/\r\nContent-Length: 0\r\n\r\n");
     });
     net.listen(place(1), Link::default(), redirect);
-    let config = Config {
-        redirects: Redirects::limit(5),
-        ..Config::default()
-    };
-    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    let mut client = following(&net);
     let mut request = Request::post("http://1.sim/order", "one");
     let error = client.call(&mut request, &mut Response::new()).unwrap_err();
     assert!(error.is_connect(), "{error}");
@@ -96,11 +97,7 @@ fn two_locations_lead_nowhere() {
                 },
             );
         net.listen(place(1), Link::default(), script);
-        let config = Config {
-            redirects: Redirects::limit(5),
-            ..Config::default()
-        };
-        let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+        let mut client = following(&net);
         let outcome = client.get("http://1.sim/", &mut Response::new());
         let conflicts = outcome.is_err_and(|error| {
             matches!(
@@ -134,7 +131,7 @@ fn attempts_are_counted_over_all_hops() {
         ..Config::default()
     };
     config.host.retry.rules = vec![rule];
-    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    let mut client = client_of(&net, config);
     let mut response = Response::new();
     client.get("http://1.sim/from", &mut response).unwrap();
     assert_eq!((response.status(), asked.get()), (503, 4));
@@ -192,11 +189,7 @@ fn the_report_has_no_times_of_an_earlier_hop() {
         peer.send(OK);
     });
     net.listen(place(2), Link::default(), server);
-    let config = Config {
-        redirects: Redirects::limit(5),
-        ..Config::default()
-    };
-    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    let mut client = following(&net);
     let report = client.get("http://1.sim/", &mut Response::new()).unwrap();
     let times = report.timings();
     // Two round trips of 2 ms, 100 ms for the answer, and a connection to the other host.
@@ -299,7 +292,7 @@ fn a_call_that_is_tried_again_is_not_overtaken_for_ever() {
         max_connections: NonZeroUsize::new(2).unwrap(),
         ..Config::default()
     };
-    let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+    let mut client = client_of(&net, config);
     // Two connections to the first host, both of which have served.
     for _ in 0..2 {
         client.submit(get("http://1.sim/", 0));
@@ -345,7 +338,7 @@ fn a_call_that_could_not_wait_for_events_leaves_nothing_behind() {
         let mut failures = 0;
         for _ in 0..4 {
             if let Err(error) = client.get("/", &mut response) {
-                assert!(matches!(error.kind(), ErrorKind::Io(_)), "{error:?}");
+                assert_kind!(error, ErrorKind::Io(_));
                 failures += 1;
             }
             let counters = client.counters();
@@ -367,7 +360,7 @@ fn flushed_names_come_with_all_their_addresses_anew() {
         net.listen(place(2), Link::default(), Script(closing));
         let mut config = Config::default();
         config.host.avoid_failed = 3_600_000 * MS;
-        let mut client = Client::with_net(config, net.clone(), numbered(&net)).unwrap();
+        let mut client = client_of(&net, config);
         let tried = |net: &SimNet| {
             let connects = net.trace().into_iter();
             connects

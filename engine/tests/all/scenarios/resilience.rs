@@ -115,10 +115,7 @@ fn a_call_that_waits_for_its_retry_holds_no_connection() {
     assert_eq!(response.status(), 200);
     assert!(client.cancel(patient));
     let done = client.wait(None).unwrap().unwrap();
-    assert!(matches!(
-        done.outcome.unwrap_err().kind(),
-        ErrorKind::Cancelled
-    ));
+    assert_kind!(done.outcome.unwrap_err(), ErrorKind::Cancelled);
     assert!(client.wait(Some(60_000 * MS)).unwrap().is_none());
     assert_eq!((server.came().len(), client.in_flight()), (2, 0));
 }

@@ -86,10 +86,7 @@ fn by_default_a_streamed_body_may_take_longer_than_the_total_timeout() {
 }
 
 fn assert_total(error: &courser::Error, phase: Phase) {
-    assert!(
-        matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
-        "{error:?}"
-    );
+    assert_kind!(error, ErrorKind::Timeout(TimeLimit::Total));
     assert_eq!(error.phase(), phase);
 }
 
@@ -200,10 +197,7 @@ fn after_the_pause_of_a_source_the_limits_count_anew() {
     let resumed = net.now();
     let done = client.wait(None).unwrap().unwrap();
     let error = done.outcome.unwrap_err();
-    assert!(
-        matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Write)),
-        "{error:?}"
-    );
+    assert_kind!(error, ErrorKind::Timeout(TimeLimit::Write));
     let took = net.now() - resumed;
     assert!((30 * SECOND..31 * SECOND).contains(&took), "{took:?}");
 }

@@ -239,10 +239,7 @@ fn a_source_that_fails_with_would_block_fails_the_call() {
     let mut request = Request::new("PUT", "/");
     request.body_source(Blocked, None);
     let error = client.call(&mut request, &mut Response::new()).unwrap_err();
-    assert!(matches!(
-        error.kind(),
-        ErrorKind::Misuse(Misuse::BodySource(_))
-    ));
+    assert_kind!(error, ErrorKind::Misuse(Misuse::BodySource(_)));
 }
 
 /// Without a client of threads, the waker ends the wait of the caller.
@@ -294,21 +291,6 @@ fn streams_and_bodies_of_other_crates_are_sent() {
         format!("{error:?}").contains("trailers of its own"),
         "{error:?}"
     );
-}
-
-#[test]
-fn a_body_can_be_sent_on_as_it_comes() {
-    let server = Server::start();
-    let (from, to) = (default_client(&server), echo());
-    block_on(async {
-        let (head, body) = from.send_streaming(call("/bytes/500000")).await;
-        head.outcome.unwrap();
-        let mut request = Request::new("PUT", "/");
-        request.body_of_stream(body.unwrap(), None);
-        let done = to.send(Call::new(request, Response::new())).await;
-        done.outcome.unwrap();
-        assert!(done.response.body() == pattern(0..500_000));
-    });
 }
 
 #[test]
