@@ -625,6 +625,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn rules_name_hosts_with_brackets_or_without() {
+        let url = Url::parse("http://[::1]:81/").unwrap();
+        for host in ["", "::1", "[::1]"] {
+            assert!(is_for(host, Some(81), &url), "{host}");
+        }
+        assert!(!is_for("::1", Some(80), &url) && !is_for("::2", None, &url));
+    }
+
+    #[test]
     fn zones_are_numbers_after_addresses() {
         let address = zoned("[fe80::1%2]", 80).unwrap();
         assert_eq!(address, Address::Tcp("[fe80::1%2]:80".parse().unwrap()));

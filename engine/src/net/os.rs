@@ -406,24 +406,6 @@ mod tests {
     use crate::net::SocketHook;
 
     #[test]
-    fn a_wake_ends_the_next_poll_and_only_that() {
-        let mut net = OsNet::new().unwrap();
-        let waker = net.waker().unwrap();
-        let mut events = Vec::new();
-        waker.wake();
-        net.waker().unwrap().wake();
-        net.poll(&mut events, None).unwrap();
-        assert!(events.is_empty());
-        let began = Instant::now();
-        let pause = Duration::from_millis(5);
-        net.poll(&mut events, Some(pause)).unwrap();
-        assert!(
-            began.elapsed() >= pause,
-            "two wakes before a poll end only one poll"
-        );
-    }
-
-    #[test]
     fn keep_alive_times_are_those_that_the_system_accepts() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let to = Address::Tcp(listener.local_addr().unwrap());

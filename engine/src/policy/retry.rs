@@ -439,6 +439,7 @@ mod tests {
             ConnectTimeout, Dns, FirstByteTimeout, ReadTimeout, Refused, Reset, Truncated,
         };
         use Sent::{NoReplyByte, Nothing, Partial};
+        use TimeLimit as By;
         use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable};
         let late = ErrorKind::Timeout;
         let peer = ErrorKind::Peer;
@@ -449,37 +450,23 @@ mod tests {
             (peer(PeerFault::Empty), Phase::FirstByte, NoReplyByte, Reset),
             (io(ConnectionReset), Phase::Body, Partial, Truncated),
             (peer(PeerFault::Truncated), Phase::Body, Partial, Truncated),
-            (late(TimeLimit::Resolve), Phase::Resolve, Nothing, Dns),
+            (late(By::Resolve), Phase::Resolve, Nothing, Dns),
+            (late(By::Connect), Phase::Connect, Nothing, ConnectTimeout),
+            (late(By::Handshake), Phase::Tls, Nothing, ConnectTimeout),
             (
-                late(TimeLimit::Connect),
-                Phase::Connect,
-                Nothing,
-                ConnectTimeout,
-            ),
-            (
-                late(TimeLimit::Handshake),
-                Phase::Tls,
-                Nothing,
-                ConnectTimeout,
-            ),
-            (
-                late(TimeLimit::FirstByte),
+                late(By::FirstByte),
                 Phase::FirstByte,
                 NoReplyByte,
                 FirstByteTimeout,
             ),
             (
-                late(TimeLimit::BetweenBytes),
-                Phase::Body,
-                Partial,
-                ReadTimeout,
-            ),
-            (
-                late(TimeLimit::Write),
-                Phase::Send,
+                late(By::Adaptive),
+                Phase::FirstByte,
                 NoReplyByte,
-                ReadTimeout,
+                FirstByteTimeout,
             ),
+            (late(By::BetweenBytes), Phase::Body, Partial, ReadTimeout),
+            (late(By::Write), Phase::Send, NoReplyByte, ReadTimeout),
         ];
         let (get, post) = (Request::get("/"), Request::post("/", "x"));
         for (kind, phase, sent, class) in errors {

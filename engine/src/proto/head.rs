@@ -853,16 +853,5 @@ mod tests {
                 prop_assert_eq!(fast, show(&slow, &buffer, &fields));
             }
         }
-
-        #[test]
-        fn a_token_ends_at_the_first_other_byte(bytes in prop::collection::vec(prop_oneof![6 => prop::sample::select(b"azAZ-mM".to_vec()), 1 => any::<u8>()], 0..60)) {
-            prop_assert_eq!(token_end(&bytes, 0), bytes.iter().take_while(|byte| TOKEN[usize::from(**byte)]).count());
-        }
-
-        #[test]
-        fn text_ends_at_the_first_control(bytes in prop::collection::vec(prop_oneof![3 => 0x20u8..0x7f, 1 => any::<u8>()], 0..60)) {
-            let is_text = |byte: &u8| *byte == b'\t' || (*byte >= 0x20 && *byte != 0x7f);
-            prop_assert_eq!(text_end(&bytes, 0), bytes.iter().take_while(|byte| is_text(byte)).count());
-        }
     }
 }

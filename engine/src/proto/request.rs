@@ -1332,6 +1332,28 @@ mod tests {
         assert!(!request.remove_header("accept-encoding").0.has_coding_header);
     }
 
+    /// With the body goes what describes it and how it is framed; the next call has them again.
+    #[test]
+    fn framing_goes_with_the_body() {
+        let head = |request: &mut Request| {
+            let defaults = Defaults::new("h", None).with_form(TargetForm::OfUrl);
+            request.encode(&defaults).expect("valid");
+            String::from_utf8_lossy(request.encoded_head()).into_owned()
+        };
+        let mut streamed = Request::new("POST", "http://h/from");
+        streamed.body_stream(&b"x"[..], None).trailer("X-Sum", "1");
+        let mut held_back = Request::post("http://h/from", "held back");
+        held_back.expect_continue(std::time::Duration::ZERO);
+        for request in [&mut streamed, &mut held_back] {
+            request.header("Content-Encoding", "gzip").header("X", "y");
+            let before = head(request);
+            request.redirect("http://h/to".to_owned(), Some("GET"), false);
+            assert_eq!(head(request), "GET /to HTTP/1.1\r\nHost: h\r\nX: y\r\n\r\n");
+            request.reset();
+            assert_eq!(head(request), before);
+        }
+    }
+
     #[test]
     fn headers_that_carry_credentials() {
         for name in ["Authorization", "COOKIE", "proxy-authorization"] {

@@ -85,78 +85,11 @@ fn read_to_end(net: &mut SimNet, stream: &mut SimStream) -> (Vec<u8>, io::Result
 }
 
 #[test]
-fn time_moves_only_in_poll_and_by_hand() {
-    let mut net = net_with(Link::default(), |_, _| {});
-    let began = net.now();
-    let stream = start(&mut net).unwrap();
-    assert_eq!(net.now(), began);
-    assert!(poll(&mut net, Some(MS)).is_empty());
-    assert_eq!(net.now() - began, MS);
-    assert_eq!(poll(&mut net, None).len(), 1);
-    assert_eq!(net.now() - began, 2 * MS, "a connect takes a round trip");
-    net.advance(5 * MS);
-    assert_eq!(net.now() - began, 7 * MS);
-    net.close(stream);
-}
-
-#[test]
-fn a_wake_ends_one_poll_and_passes_no_time() {
-    let mut net = net_with(Link::default(), |_, _| {});
-    let waker = net.waker().unwrap();
-    let began = net.now();
-    std::thread::spawn({
-        let waker = waker.clone();
-        move || waker.wake()
-    })
-    .join()
-    .unwrap();
-    waker.wake();
-    assert!(poll(&mut net, None).is_empty(), "no deadlock, no event");
-    assert_eq!(net.now(), began);
-    assert!(poll(&mut net, Some(MS)).is_empty());
-    assert_eq!(
-        net.now() - began,
-        MS,
-        "two wakes before a poll end only one poll"
-    );
-}
-
-#[test]
-fn a_wake_from_a_server_ends_the_poll_that_is_running() {
-    let mut net = SimNet::new(1);
-    let waker = net.waker().unwrap();
-    net.listen(
-        address(),
-        Link::default(),
-        Script(move |_: &mut Peer<'_>, _: &[u8]| waker.wake()),
-    );
-    let mut stream = connect(&mut net);
-    let began = net.now();
-    write(&mut net, &mut stream, b"x").unwrap();
-    assert!(poll(&mut net, None).is_empty());
-    assert_eq!(net.now() - began, MS, "when the byte has arrived");
-    net.close(stream);
-}
-
-#[test]
 #[should_panic(expected = "simulation deadlock")]
 fn a_waker_alone_does_not_prevent_a_deadlock() {
     let mut net = SimNet::new(1);
     let _waker = net.waker().unwrap();
     poll(&mut net, None);
-}
-
-#[test]
-fn a_connect_that_succeeds_is_reported_writable() {
-    let mut net = net_with(Link::default(), |_, _| {});
-    let stream = start(&mut net).unwrap();
-    assert!(!net.connected(&stream).unwrap());
-    let event = poll(&mut net, None)[0];
-    assert!(event.token == Token(9) && event.writable && !event.closed);
-    assert!(net.connected(&stream).unwrap());
-    assert!(matches!(net.local_address(&stream), Some(Address::Tcp(_))));
-    net.close(stream);
-    assert_eq!((net.open_streams(), net.peak_streams()), (0, 1));
 }
 
 fn shortage_of(error: io::Error) -> Option<Shortage> {
@@ -218,78 +151,6 @@ fn connects_fail_late() {
 }
 
 #[test]
-fn connects_to_an_address_without_a_server_are_refused() {
-    let mut net = SimNet::new(1);
-    let stream = start(&mut net).unwrap();
-    poll(&mut net, None);
-    assert!(is_errno(
-        &net.connected(&stream).unwrap_err(),
-        Errno::CONNREFUSED
-    ));
-    let unix = Address::Unix(std::path::Path::new("/run/nobody").into());
-    let error = net
-        .connect(Token(1), &unix, &SocketOptions::default())
-        .unwrap_err();
-    assert!(is_errno(&error, Errno::NOENT));
-    net.close(stream);
-}
-
-#[test]
-fn a_black_hole_never_answers() {
-    let mut net = faulty(|faults| faults.black_hole = Probability::ALWAYS);
-    let stream = start(&mut net).unwrap();
-    assert!(poll(&mut net, Some(1_000_000 * MS)).is_empty());
-    assert!(!net.connected(&stream).unwrap());
-    net.close(stream);
-}
-
-#[test]
-fn descriptors_are_limited_and_returned() {
-    let mut net = net_with(Link::default(), |_, _| {});
-    net.set_descriptors(1);
-    let first = start(&mut net).unwrap();
-    let error = start(&mut net).unwrap_err();
-    let limit = Some(1);
-    assert_eq!(shortage_of(error), Some(Shortage::Descriptors { limit }));
-    net.close(first);
-    let second = start(&mut net).unwrap();
-    net.close(second);
-}
-
-#[test]
-fn data_takes_the_latency_and_a_short_read_promises_that_nothing_more_waits() {
-    let mut net = net_with(Link::default(), |peer, _| peer.send("hello"));
-    let mut stream = connect(&mut net);
-    let began = net.now();
-    assert_eq!(write(&mut net, &mut stream, b"?").unwrap(), 1);
-    assert!(poll(&mut net, None)[0].readable);
-    assert_eq!(net.now() - began, 2 * MS);
-    assert_eq!(read(&mut net, &mut stream, 3).unwrap(), b"hel");
-    assert_eq!(read(&mut net, &mut stream, 3).unwrap(), b"lo");
-    assert_eq!(
-        read(&mut net, &mut stream, 3).unwrap_err().kind(),
-        ErrorKind::WouldBlock
-    );
-    net.close(stream);
-}
-
-#[test]
-fn read_append_stays_within_capacity() {
-    let mut net = net_with(Link::default(), |peer, _| peer.send("hello"));
-    let mut stream = connect(&mut net);
-    write(&mut net, &mut stream, b"?").unwrap();
-    poll(&mut net, None);
-    let mut buf = Vec::with_capacity(3);
-    buf.push(b'>');
-    let room = buf.capacity() - 1;
-    assert_eq!(net.read_append(&mut stream, &mut buf).unwrap(), room.min(5));
-    buf.reserve(100);
-    net.read_append(&mut stream, &mut buf).unwrap();
-    assert_eq!(buf, b">hello");
-    net.close(stream);
-}
-
-#[test]
 fn a_cut_short_read_is_followed_by_an_event() {
     for seed in 0..200 {
         let mut link = Link {
@@ -323,54 +184,6 @@ fn a_cut_short_read_is_followed_by_an_event() {
         assert!(end.is_ok());
         net.close(stream);
     }
-}
-
-#[test]
-fn a_full_window_blocks_and_a_writable_event_follows() {
-    let link = Link {
-        window: 10,
-        ..Link::default()
-    };
-    let mut net = net_with(link, |peer, data| {
-        if data == b"0123456789" {
-            peer.stop_reading();
-            peer.wait(100 * MS);
-            peer.start_reading();
-        }
-    });
-    let mut stream = connect(&mut net);
-    assert_eq!(
-        write(&mut net, &mut stream, b"0123456789abcdefghijk").unwrap(),
-        10
-    );
-    assert!(poll(&mut net, None)[0].writable);
-    assert_eq!(write(&mut net, &mut stream, b"abcdefghijk").unwrap(), 10);
-    let blocked = write(&mut net, &mut stream, b"k").unwrap_err();
-    assert_eq!(blocked.kind(), ErrorKind::WouldBlock);
-    let began = net.now();
-    assert!(poll(&mut net, None)[0].writable);
-    assert!(net.now() - began >= 99 * MS, "the server did not read");
-    assert_eq!(write(&mut net, &mut stream, b"k").unwrap(), 1);
-    net.close(stream);
-}
-
-#[test]
-fn a_half_close_ends_reading_but_not_writing() {
-    let received = Rc::new(RefCell::new(Vec::new()));
-    let log = Rc::clone(&received);
-    let mut net = net_with(Link::default(), move |peer, data| {
-        log.borrow_mut().extend_from_slice(data);
-        peer.send("bye");
-        peer.shutdown();
-    });
-    let mut stream = connect(&mut net);
-    write(&mut net, &mut stream, b"1").unwrap();
-    let (all, end) = read_to_end(&mut net, &mut stream);
-    assert!(all == b"bye" && end.is_ok());
-    write(&mut net, &mut stream, b"2").unwrap();
-    assert!(poll(&mut net, Some(10 * MS)).is_empty());
-    assert_eq!(*received.borrow(), b"12");
-    net.close(stream);
 }
 
 #[test]
@@ -416,32 +229,6 @@ fn a_reset_is_reported_once_and_keeps_data_or_always_and_drops_it() {
 }
 
 #[test]
-fn a_stall_silences_both_directions() {
-    let mut link = Link::default();
-    link.faults.stall = Probability::ALWAYS;
-    let mut net = net_with(link, |_, _| panic!("nothing arrives"));
-    let mut stream = connect(&mut net);
-    write(&mut net, &mut stream, b"?").unwrap();
-    assert!(poll(&mut net, Some(1_000_000 * MS)).is_empty());
-    net.close(stream);
-}
-
-#[test]
-fn a_closed_stream_has_no_events_and_its_data_still_arrives() {
-    let received = Rc::new(RefCell::new(0));
-    let log = Rc::clone(&received);
-    let mut net = net_with(Link::default(), move |peer, data| {
-        *log.borrow_mut() += data.len();
-        peer.send("reply");
-    });
-    let mut stream = connect(&mut net);
-    write(&mut net, &mut stream, b"12").unwrap();
-    net.close(stream);
-    assert!(poll(&mut net, Some(10 * MS)).is_empty());
-    assert_eq!(*received.borrow(), 2);
-}
-
-#[test]
 #[should_panic(expected = "simulation deadlock")]
 fn waiting_for_nothing_is_a_deadlock() {
     let mut net = net_with(Link::default(), |_, _| {});
@@ -466,15 +253,6 @@ fn reading_the_end_for_ever_is_a_livelock() {
     write(&mut net, &mut stream, b"?").unwrap();
     poll(&mut net, None);
     while read(&mut net, &mut stream, 1).is_ok() {}
-}
-
-#[test]
-fn early_wakeups_return_without_events() {
-    let mut net = SimNet::new(1);
-    net.set_early_wakeups(Probability::ALWAYS);
-    let began = net.now();
-    assert!(poll(&mut net, Some(1000 * MS)).is_empty());
-    assert!(net.now() - began < 1000 * MS);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The pool against a model: in random programs of a driver's operations, every answer of the pool must be the one that
 //! plain lists give, and no slot, wake-up or place in the queue is lost. Pools behind a throttle, which the model does not
-//! know, have examples.
+//! know, are in the campaigns of `engine/tests/sim`.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -593,76 +593,19 @@ fn seconds(seconds: u64) -> Duration {
 
 // ---- pools behind a throttle
 
-/// A pool of at most `cap` connections, with an idle timeout of four seconds.
-fn pool(cap: usize, change: impl FnOnce(&mut PoolConfig)) -> Pool<&'static str, &'static str, u32> {
-    let mut config = PoolConfig {
+#[test]
+fn the_queue_of_a_gated_pool_has_its_limit_beside_those_that_may_begin() {
+    let mut pool: Pool<u32, u32, u32> = Pool::new(PoolConfig {
         shared: false,
-        throttled: false,
-        max_connections: NonZeroUsize::new(cap).expect("not zero"),
-        max_waiting: 100,
+        throttled: true,
+        max_connections: NonZeroUsize::new(5).expect("not zero"),
+        max_waiting: 1,
         wait: WaitPolicy::Wait,
         reuse: ReuseOrder::Lifo,
         idle_timeout: seconds(4),
         max_age: None,
         max_requests: None,
         min_idle: 0,
-    };
-    change(&mut config);
-    Pool::new(config)
-}
-
-impl Pool<&'static str, &'static str, u32> {
-    fn open_as(&mut self, name: &'static str) -> SlotId {
-        let slot = self.opened();
-        self.set_opening(slot, name);
-        self.set_conn(slot, name);
-        slot
-    }
-}
-
-#[test]
-fn a_gated_pool_gives_nothing_away_by_itself() {
-    let mut pool = pool(2, |config| config.throttled = true);
-    let (now, nobody) = (Time::now(), |_: &str| panic!("nothing is closed"));
-    for call in 1..=3 {
-        assert!(matches!(pool.enqueue_throttled(call, 1), Checkout::Wait(_)));
-    }
-    assert!(!pool.wants_open(now), "nothing may begin");
-    pool.set_room(1);
-    assert!(pool.wants_open(now));
-    let a = pool.open_as("a");
-    assert!(
-        !pool.wants_open(now),
-        "one is coming for the one that may begin"
-    );
-    assert!(matches!(pool.connected(now, a, 0), Next::Idle(_)));
-    assert_eq!(pool.pair(now, nobody), Some(("a", 1)));
-    assert_eq!(pool.pair(now, nobody), None);
-    assert!(matches!(pool.released(now, a, None), Next::Idle(_)));
-    pool.set_room(5);
-    assert!(
-        !pool.wants_open(now),
-        "they wait for something else than a connection"
-    );
-    // A call that is tried again gets, in advance, a connection that has served no call, and its place before all
-    // others.
-    pool.requeue(0);
-    pool.set_room(0);
-    assert!(pool.wants_open(now));
-    let b = pool.open_as("b");
-    assert!(matches!(pool.connected(now, b, 0), Next::Idle(_)));
-    assert!(!pool.wants_open(now));
-    assert_eq!(pool.pair(now, nobody), Some(("b", 0)));
-    assert_eq!(pool.pair(now, nobody), Some(("a", 2)));
-    let counters = pool.counters();
-    assert_eq!((counters.waiting, counters.busy, counters.idle), (1, 2, 0));
-}
-
-#[test]
-fn the_queue_of_a_gated_pool_has_its_limit_beside_those_that_may_begin() {
-    let mut pool = pool(5, |config| {
-        config.throttled = true;
-        config.max_waiting = 1;
     });
     for call in 0..3 {
         assert!(matches!(pool.enqueue_throttled(call, 2), Checkout::Wait(_)));

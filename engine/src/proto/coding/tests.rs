@@ -8,7 +8,7 @@ use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use proptest::prelude::*;
 
 use super::*;
-use crate::proto::{BodyMode, Defaults, Exchange, Request, Response, Reuse, SendStep};
+use crate::proto::{BodyMode, CloseReason, Defaults, Exchange, Request, Response, Reuse, SendStep};
 
 // ---- encoding
 
@@ -236,27 +236,6 @@ fn every_coding_under_every_framing() {
                 assert_decoded(&outcome, &data);
                 let kept = outcome.result == Ok(Reuse::Keep);
                 assert_eq!(kept, framed != Framed::UntilClose, "{coding} {framed:?}");
-            }
-        }
-    }
-}
-
-#[test]
-fn bodies_larger_than_a_piece() {
-    let data = text(200_000);
-    for coding in ["gzip", "deflate", "bare deflate", "br", "zstd"] {
-        let lines = format!(
-            "Content-Encoding: {}\r\n",
-            coding.trim_start_matches("bare ")
-        );
-        let input = reply(&lines, Framed::Chunked, &encode(coding, &data));
-        let request = &mut decoding(Codings::all());
-        for size in [1, 1009, 65_536, input.len()] {
-            let pieces: Vec<&[u8]> = input.chunks(size).collect();
-            for stream in [None, Some(64 * 1024)] {
-                let limits = &Limits::default();
-                let outcome = run(request, &pieces, stream, limits, &mut Response::new());
-                assert_decoded(&outcome, &data);
             }
         }
     }
@@ -522,6 +501,15 @@ fn several_zstd_frames() {
             BROKEN
         );
     }
+}
+
+/// A byte behind a body, also while decoding waits for the consumer.
+#[test]
+fn bytes_behind_a_body_are_surplus() {
+    let coded = gzip(&text(5000));
+    let whole = reply("Content-Encoding: gzip\r\n", Framed::Length, &coded);
+    let outcome = outcome_in_every_segmentation(&[&whole[..], b"x"].concat(), &Limits::default());
+    assert_eq!(outcome.result, Ok(Reuse::Close(CloseReason::Surplus)));
 }
 
 // ---- broken bodies
@@ -818,14 +806,6 @@ fn decoders_are_used_again() {
     response.set_retained(1000);
     response.clear();
     assert!(response.0.decoder.is_none());
-}
-
-/// Responses with their decoders move between threads.
-#[test]
-fn decoders_can_be_sent() {
-    fn is_send<T: Send>() {}
-    is_send::<Response>();
-    is_send::<Exchange>();
 }
 
 // ---- the request
