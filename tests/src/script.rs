@@ -62,15 +62,13 @@ impl Server {
 
     /// A server on `transport` with any behaviour.
     pub fn start(transport: Transport, behaviour: Behaviour) -> Self {
-        let (listener, place) = transport
-            .listen(LISTEN_BACKLOG)
-            .expect("listen on loopback");
+        let (listener, place) = transport.listen().expect("listen on loopback");
         Self::run(listener, place, behaviour)
     }
 
     /// A TCP server at that address, such as one of several with one port.
     pub fn start_at(address: SocketAddr, behaviour: Behaviour) -> io::Result<Self> {
-        let (listener, place) = listen_at(address, LISTEN_BACKLOG)?;
+        let (listener, place) = listen_at(address)?;
         Ok(Self::run(listener, place, behaviour))
     }
 
@@ -145,11 +143,6 @@ impl Server {
     /// The TLS handshakes that were completed, in order.
     pub fn sessions(&self) -> Vec<Session> {
         self.shared.log().sessions.clone()
-    }
-
-    /// How many TLS sessions the client has ended with `close_notify`.
-    pub fn notified(&self) -> usize {
-        self.shared.log().notified
     }
 
     /// Waits until `count` connections are over.
@@ -309,11 +302,6 @@ impl Script {
         self.then(Step::Send(bytes.as_ref().into()))
     }
 
-    /// Sends exactly these bytes, each by a write of its own.
-    pub fn drip(self, bytes: impl AsRef<[u8]>) -> Self {
-        self.then(Step::Drip(bytes.as_ref().into()))
-    }
-
     /// Sends exactly these bytes, with a pause of a few milliseconds after each: never silent, never done.
     pub fn trickle(self, bytes: impl AsRef<[u8]>) -> Self {
         self.then(Step::Trickle(bytes.as_ref().into()))
@@ -324,24 +312,19 @@ impl Script {
         self.then(Step::Flood(bytes.as_ref().into()))
     }
 
+    /// Changes the keys of its TLS session thirty times and sends `bytes`, again and again until the client closes.
+    pub fn flood_of_keys(self, bytes: impl AsRef<[u8]>) -> Self {
+        self.then(Step::FloodOfKeys(bytes.as_ref().into()))
+    }
+
     /// Answers every further request with `bytes`, until the client closes.
     pub fn always(self, bytes: impl AsRef<[u8]>) -> Self {
         self.then(Step::Always(bytes.as_ref().into()))
     }
 
-    /// Answers every further request with its target without the first byte, until the client closes.
-    pub fn echo(self) -> Self {
-        self.then(Step::Echo)
-    }
-
     /// Waits until the test opens the gate.
     pub fn wait(self, gate: &Gate) -> Self {
         self.then(Step::Wait(gate.clone()))
-    }
-
-    /// Comes to the gate without waiting there: tells the test how far the script is.
-    pub fn mark(self, gate: &Gate) -> Self {
-        self.then(Step::Mark(gate.clone()))
     }
 
     /// Shrinks both socket buffers, so that a stalled peer is felt soon.
@@ -413,18 +396,6 @@ impl Gate {
         lock(&self.0.0).arrived
     }
 
-    /// Waits until `count` connections have come to the gate.
-    pub fn wait_arrived(&self, count: usize) {
-        let (state, timeout) = (self.0.1)
-            .wait_timeout_while(lock(&self.0.0), PATIENCE, |state| state.arrived < count)
-            .unwrap_or_else(PoisonError::into_inner);
-        let arrived = state.arrived;
-        assert!(
-            !timeout.timed_out(),
-            "{arrived} instead of {count} at the gate"
-        );
-    }
-
     fn change(&self, change: impl FnOnce(&mut GateState)) {
         change(&mut lock(&self.0.0));
         self.0.1.notify_all();
@@ -447,46 +418,6 @@ impl Gate {
             state.passes -= 1;
         }
         Ok(())
-    }
-}
-
-/// A listener that never accepts and whose backlog is full: connecting to it gets no answer at all.
-pub struct BlackHole {
-    address: SocketAddr,
-    _listener: Socket,
-    _fillers: Vec<Socket>,
-}
-
-impl BlackHole {
-    /// Fills a backlog of 0 until the system stops to complete handshakes.
-    pub fn new() -> io::Result<Self> {
-        Self::at((Ipv4Addr::LOCALHOST, 0).into())
-    }
-
-    /// One at that IPv4 address.
-    pub fn at(address: SocketAddr) -> io::Result<Self> {
-        let (listener, place) = listen_at(address, 0)?;
-        let Place::Tcp(address) = place else {
-            return Err(io::ErrorKind::Unsupported.into());
-        };
-        let mut fillers = Vec::new();
-        loop {
-            let filler = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-            match filler.connect_timeout(&SockAddr::from(address), FILLER_TIMEOUT) {
-                Ok(()) => fillers.push(filler),
-                Err(_) => break,
-            }
-        }
-        Ok(Self {
-            address,
-            _listener: listener,
-            _fillers: fillers,
-        })
-    }
-
-    /// Where to connect in vain.
-    pub fn address(&self) -> SocketAddr {
-        self.address
     }
 }
 
@@ -537,12 +468,10 @@ enum Step {
     Relay(SocketAddr),
     Trickle(Arc<[u8]>),
     Send(Arc<[u8]>),
-    Drip(Arc<[u8]>),
     Flood(Arc<[u8]>),
+    FloodOfKeys(Arc<[u8]>),
     Always(Arc<[u8]>),
-    Echo,
     Wait(Gate),
-    Mark(Gate),
     SmallBuffers,
     HalfClose,
     Close,
@@ -555,15 +484,15 @@ enum Place {
 }
 
 impl Transport {
-    fn listen(self, backlog: i32) -> io::Result<(Socket, Place)> {
+    fn listen(self) -> io::Result<(Socket, Place)> {
         match self {
-            Self::Tcp => listen_at((Ipv4Addr::LOCALHOST, 0).into(), backlog),
+            Self::Tcp => listen_at((Ipv4Addr::LOCALHOST, 0).into()),
             Self::Unix => {
                 let directory = tempfile::tempdir()?;
                 let path = directory.path().join("http.sock");
                 let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
                 socket.bind(&SockAddr::unix(&path)?)?;
-                socket.listen(backlog)?;
+                socket.listen(LISTEN_BACKLOG)?;
                 let place = Place::Unix {
                     path,
                     _directory: directory,
@@ -574,12 +503,12 @@ impl Transport {
     }
 }
 
-fn listen_at(address: SocketAddr, backlog: i32) -> io::Result<(Socket, Place)> {
+fn listen_at(address: SocketAddr) -> io::Result<(Socket, Place)> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     // A server that comes back finds its port, although the system has not forgotten its connections.
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
-    socket.listen(backlog)?;
+    socket.listen(LISTEN_BACKLOG)?;
     let address = socket.local_addr()?.as_socket();
     let address = address.ok_or(io::ErrorKind::AddrNotAvailable)?;
     Ok((socket, Place::Tcp(address)))
@@ -600,8 +529,6 @@ struct Log {
     stray: Vec<u8>,
     taken: Vec<Vec<u8>>,
     sessions: Vec<Session>,
-    refusals: Vec<String>,
-    notified: usize,
     /// How each connection's script ended, for the message of a failing test.
     endings: Vec<String>,
     /// Connections that a dropped server shuts down.
@@ -616,7 +543,6 @@ impl std::fmt::Debug for Log {
             .field("requests", &self.requests)
             .field("stray", &self.stray.len())
             .field("sessions", &self.sessions)
-            .field("refusals", &self.refusals)
             .field("endings", &self.endings)
             .finish()
     }
@@ -751,12 +677,11 @@ impl Connection {
                     }
                 }
                 Step::Send(bytes) => self.write(bytes)?,
-                Step::Drip(bytes) => {
-                    for byte in bytes.iter() {
-                        self.write(std::slice::from_ref(byte))?;
-                    }
-                }
                 Step::Flood(bytes) => loop {
+                    self.write(bytes)?;
+                },
+                Step::FloodOfKeys(bytes) => loop {
+                    self.layers.change_keys(30)?;
                     self.write(bytes)?;
                 },
                 Step::Always(bytes) => {
@@ -766,18 +691,7 @@ impl Connection {
                     }
                     return Ok(Ending::ByClient);
                 }
-                Step::Echo => {
-                    while let Some(request) = self.read_request(true)? {
-                        let body = request.target().split_off(1);
-                        let length = body.len();
-                        self.record(request);
-                        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
-                        self.write((head + &body).as_bytes())?;
-                    }
-                    return Ok(Ending::ByClient);
-                }
                 Step::Wait(gate) => gate.pass()?,
-                Step::Mark(gate) => gate.change(|state| state.arrived += 1),
                 Step::SmallBuffers => {
                     self.socket.set_recv_buffer_size(SMALL_BUFFER)?;
                     self.socket.set_send_buffer_size(SMALL_BUFFER)?;
@@ -794,14 +708,8 @@ impl Connection {
         if !self.received.is_empty() {
             return Err(io::Error::other("bytes of the client before its handshake"));
         }
-        match self.layers.accept(acceptor) {
-            Ok(session) => self.shared.change(|log| log.sessions.push(session)),
-            Err(error) => {
-                let text = error.to_string();
-                self.shared.change(|log| log.refusals.push(text));
-                return Err(error);
-            }
-        }
+        let session = self.layers.accept(acceptor)?;
+        self.shared.change(|log| log.sessions.push(session));
         Ok(())
     }
 
@@ -964,10 +872,6 @@ impl Connection {
     fn receive(&mut self) -> io::Result<usize> {
         let mut buffer = [0; 64 * 1024];
         let count = match self.layers.read(&mut buffer) {
-            Ok(0) if self.layers.is_secure() => {
-                self.shared.change(|log| log.notified += 1);
-                0
-            }
             // The end of the connection without `close_notify`.
             Err(error)
                 if self.layers.is_secure() && error.kind() == io::ErrorKind::UnexpectedEof =>
@@ -1004,24 +908,6 @@ pub fn eventually(what: &str, mut check: impl FnMut() -> bool) {
     }
 }
 
-/// How many sockets of this machine are in that state on their way to that IPv4 address.
-pub fn sockets_to(remote: SocketAddr, state: &str) -> usize {
-    let IpAddr::V4(ip) = remote.ip() else {
-        return 0;
-    };
-    let hex = u32::from_ne_bytes(ip.octets());
-    let remote = format!("{hex:08X}:{:04X}", remote.port());
-    let table = std::fs::read_to_string("/proc/net/tcp").expect("the table of sockets");
-    let fits = |line: &&str| {
-        let mut fields = line.split_whitespace().skip(2);
-        fields.next() == Some(&*remote) && fields.next() == Some(state)
-    };
-    table.lines().filter(fits).count()
-}
-
-/// A state of [`sockets_to`], as /proc/net/tcp writes it.
-pub const SYN_SENT: &str = "02";
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -1031,5 +917,3 @@ const SMALL_BUFFER: usize = 128 * 1024;
 /// Long against the time that a byte takes, short against the limits that tests set.
 const TRICKLE_PAUSE: Duration = Duration::from_millis(2);
 const LISTEN_BACKLOG: i32 = 1024;
-/// A loopback handshake takes microseconds; one that has not happened by then is not going to.
-const FILLER_TIMEOUT: Duration = Duration::from_millis(100);

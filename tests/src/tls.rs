@@ -15,8 +15,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{
-    HandshakeKind, ProtocolVersion, RootCertStore, ServerConfig, ServerConnection,
-    SupportedProtocolVersion,
+    HandshakeKind, RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion,
 };
 use socket2::Socket;
 
@@ -166,8 +165,6 @@ impl Acceptor {
 pub struct Session {
     /// By a session from before.
     pub resumed: bool,
-    /// In TLS 1.3.
-    pub is_1_3: bool,
     /// The name that the client asked for.
     pub server_name: Option<String>,
     /// What was agreed on.
@@ -207,7 +204,6 @@ impl Layers {
         done?;
         let seen = Session {
             resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
-            is_1_3: session.protocol_version() == Some(ProtocolVersion::TLSv1_3),
             server_name: session.server_name().map(str::to_owned),
             alpn: session
                 .alpn_protocol()
@@ -225,6 +221,18 @@ impl Layers {
             let mut below = self.top();
             while session.wants_write() {
                 session.write_tls(&mut below)?;
+            }
+            self.sessions.push(session);
+        }
+        Ok(())
+    }
+
+    /// Changes the keys of the innermost session so often (RFC 8446 §4.6.3).
+    pub(crate) fn change_keys(&mut self, times: usize) -> io::Result<()> {
+        if let Some(mut session) = self.sessions.pop() {
+            for _ in 0..times {
+                session.refresh_traffic_keys().map_err(io::Error::other)?;
+                session.write_tls(&mut self.top())?;
             }
             self.sessions.push(session);
         }

@@ -1,17 +1,10 @@
-//! The client of any URL: its user information, codings and cookies along redirects. Which host a URL names is in
-//! `engine/src/proto/url.rs`; caps, queues and the settings of single calls are in `engine/tests/sim` and
-//! `engine/tests/all/scenarios/hosts.rs`.
-
-use std::io::Write;
-use std::time::{Duration, Instant};
+//! The cookies of a client of any URL, from call to call and along redirects. Which cookie goes where is in
+//! `engine/src/client/cookies/tests.rs`.
 
 use courser::{
-    Call, Client, Codings, Completion, CookieJar, ErrorKind, Phase, Redirects, Request, Response,
-    RetryOn, RetryRule, Sent, Statuses, TimeLimit,
+    Call, Client, CookieJar, Redirects, Request, Response, RetryOn, RetryRule, Statuses,
 };
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use tests::clients::{any_client, any_config, assert_none_left, look_away, run_any};
+use tests::clients::{any_client, any_config, assert_none_left, run_any};
 use tests::script::{PATIENCE, Server, connection};
 
 use super::OK;
@@ -25,74 +18,6 @@ fn get(client: &mut Client, url: &str) {
     client.get(url, &mut response).unwrap();
     assert_eq!(response.status(), 200);
 }
-
-fn call(url: impl Into<String>) -> Call {
-    Call::new(Request::get(url), Response::new())
-}
-
-fn run_one(client: &mut Client, call: Call) -> Completion {
-    run_any(client, [call]).remove(0)
-}
-
-// ---- user information
-
-/// Which value it becomes is in `engine/src/proto/auth.rs`.
-#[test]
-fn user_information_is_that_of_each_url() {
-    let server = Server::every(connection().always(OK));
-    let at = server.address();
-    let mut client = any_client(any_config());
-    let mut request = Request::get("/");
-    for (user, expected) in [("a%40b:p%3Aq@", Some("Basic YUBiOnA6cQ==")), ("", None)] {
-        request.set_target(&format!("http://{user}{at}/"));
-        client.call(&mut request, &mut Response::new()).unwrap();
-        let seen = server.requests().pop().unwrap();
-        assert_eq!(seen.header("authorization"), Vec::from_iter(expected));
-        assert_eq!(seen.header("host"), [at.to_string()]);
-    }
-}
-
-// ---- one call's own rules
-
-#[test]
-fn codings_are_taken_off_behind_a_redirect() {
-    let coded = |text: &str| {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        encoder.write_all(text.as_bytes()).unwrap();
-        encoder.finish().unwrap()
-    };
-    let server = Server::answer(move |request| {
-        let (start, body) = match request.target().as_str() {
-            "/from" => ("302 Found\r\nLocation: /to", coded("on the way")),
-            _ => ("200 OK", coded("the answer")),
-        };
-        let length = body.len();
-        let head = format!(
-            "HTTP/1.1 {start}\r\nContent-Encoding: gzip\r\nContent-Length: {length}\r\n\r\n"
-        );
-        [head.into_bytes(), body].concat()
-    });
-    let mut config = any_config();
-    config.redirects = Redirects::limit(1);
-    config.host.codings = Codings::all();
-    let mut client = any_client(config);
-    let mut response = Response::new();
-    client.get(&url(&server, "/from"), &mut response).unwrap();
-    assert_eq!(
-        (response.body(), response.decoded()),
-        (&b"the answer"[..], true)
-    );
-    for request in server.requests() {
-        assert_eq!(request.header("accept-encoding").len(), 1);
-    }
-    let mut request = Request::get(url(&server, "/from"));
-    let body = client.open(&mut request, &mut response).unwrap();
-    let text = std::io::read_to_string(body).unwrap();
-    assert_eq!(text, "the answer");
-    assert_none_left(client, [&server]);
-}
-
-// ---- cookies
 
 #[test]
 fn cookies_are_kept_from_call_to_call_and_along_redirects() {
@@ -111,7 +36,7 @@ fn cookies_are_kept_from_call_to_call_and_along_redirects() {
     let mut config = any_config();
     config.redirects = Redirects::limit(5);
     config.cookies = Some(jar.clone());
-    let mut client = any_client(config.clone());
+    let mut client = any_client(config);
     for streaming in [false, true] {
         jar.clear();
         let request = Request::get(url(&server, "/login"));
@@ -144,22 +69,8 @@ fn cookies_are_kept_from_call_to_call_and_along_redirects() {
     several.header("Cookie", "a=1").header("Cookie", "b=2");
     client.call(&mut several, &mut Response::new()).unwrap();
     assert_eq!(cookies(&server), ["a=1; b=2; path=2; session=1"]);
-    // A cookie knows hosts, not ports (RFC 6265 §8.5); another name of the same address is another host.
-    let other = Server::every(connection().always(OK));
-    get(&mut client, &url(&other, "/"));
-    assert_eq!(cookies(&other), ["session=1"]);
-    get(
-        &mut client,
-        &format!("http://localhost:{}/", other.address().port()),
-    );
-    assert!(cookies(&other).is_empty());
-    // Another client with the same jar has them too; without them, after the server took them back.
-    let mut second = any_client(config);
-    get(&mut second, &url(&server, "/logout"));
-    assert_eq!(cookies(&server), ["session=1"]);
-    get(&mut client, &url(&server, "/other"));
-    assert!(cookies(&server).is_empty());
     // The same request, sent again, does not keep what is gone.
+    get(&mut client, &url(&server, "/logout"));
     client.call(&mut request, &mut Response::new()).unwrap();
     assert_eq!(cookies(&server), ["own=3"]);
 }
@@ -205,11 +116,11 @@ fn a_call_without_cookies_sends_none_and_keeps_none() {
     config.cookies = Some(CookieJar::new());
     let mut client = any_client(config);
     let mut run = |without: bool| {
-        let mut call = call(url(&server, "/"));
+        let mut call = Call::new(Request::get(url(&server, "/")), Response::new());
         if without {
             call = call.without_cookies();
         }
-        run_one(&mut client, call).outcome.unwrap();
+        run_any(&mut client, [call]).remove(0).outcome.unwrap();
         server.requests().last().unwrap().header("cookie")
     };
     assert!(run(true).is_empty());
@@ -240,37 +151,4 @@ fn cookies_of_one_host_do_not_follow_to_another() {
     for request in there.requests() {
         assert!(request.header("cookie").is_empty());
     }
-}
-
-// ---- scenarios that fasthttp's client has for several hosts
-
-#[test]
-fn t01_a_deadline_in_the_past_causes_no_lookup_and_no_traffic() {
-    let server = Server::every(connection().always(OK));
-    let mut config = any_config();
-    config
-        .host
-        .dns
-        .resolve("a.example", None, [server.address().ip()]);
-    let mut client = any_client(config);
-    let past = Instant::now();
-    look_away();
-    for host in ["a.example", "b.example", "127.0.0.1"] {
-        let target = format!("http://{host}:{}/", server.address().port());
-        for late in [
-            call(&*target).timeout(Duration::ZERO),
-            call(&*target).deadline(past),
-        ] {
-            let error = run_one(&mut client, late).outcome.unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::Timeout(TimeLimit::Total)),
-                "{error:?}"
-            );
-            assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
-        }
-    }
-    client.maintain(Duration::from_millis(5)).unwrap();
-    assert_eq!((server.accepted(), client.counters().opened), (0, 0));
-    assert_eq!(client.dns_counters().asked, 0);
-    assert_none_left(client, []);
 }

@@ -7,16 +7,22 @@
 //! Tests whose names begin with a letter and a number (`p05_...`, `t02_...`) are the scenarios that the test suite of
 //! fasthttp's client has; names with `rfc_`, `fault_` and `leak_` are what every suite should have.
 
+/// The error is of that kind.
+macro_rules! assert_kind {
+    ($error:expr, $kind:pat $(if $guard:expr)?) => {{
+        let error = &$error;
+        assert!(matches!(error.kind(), $kind $(if $guard)?), "{error:?}");
+    }};
+}
+
 mod catalogue;
 mod client;
-mod codings;
 mod dns;
 mod held;
 mod pipeline;
 mod policy;
 mod pool;
 mod proxy;
-mod rates;
 mod redirects;
 mod regression;
 mod reuse;

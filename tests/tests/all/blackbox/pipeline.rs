@@ -57,17 +57,6 @@ fn drive(client: &mut PipelineClient) -> Vec<Completion> {
     completions
 }
 
-fn bodies(completions: &[Completion]) -> Vec<(u64, String)> {
-    let body = |done: &Completion| {
-        assert!(done.outcome.is_ok(), "{:?}", done.outcome);
-        String::from_utf8_lossy(done.response.body()).into_owned()
-    };
-    completions
-        .iter()
-        .map(|done| (done.tag, body(done)))
-        .collect()
-}
-
 fn assert_nothing_left(mut client: PipelineClient, server: &Server) {
     assert_eq!(client.pipeline_counters().pending, 0);
     let began = Instant::now();
@@ -95,26 +84,6 @@ fn requests(count: usize) -> Script {
 // ---- in order
 
 #[test]
-fn all_go_out_in_one_write_and_come_back_in_order() {
-    // The server reads all of them before it answers any.
-    let answers = (0..50).fold(Vec::new(), |all, n| [all, response(n.to_string())].concat());
-    let server = Server::play([requests(50).send(answers)]);
-    let mut client = client(&server, config());
-    let done = run(&mut client, calls(0..50));
-    let expected: Vec<_> = (0..50).map(|n| (n, n.to_string())).collect();
-    assert_eq!(bodies(&done), expected);
-    assert_eq!(server.accepted(), 1);
-    for (n, done) in done.iter().enumerate() {
-        let timings = done.report.timings();
-        assert_eq!(timings.in_front.is_some(), n > 0);
-        assert!(timings.in_front <= timings.first_byte && timings.sent.is_some());
-        assert!(done.report.bytes_in() > 0 && done.report.bytes_out() > 0);
-        assert_eq!(done.report.attempts(), 1);
-    }
-    assert_nothing_left(client, &server);
-}
-
-#[test]
 fn one_calls_limits_and_codings_are_its_own() {
     let server = echo();
     let mut client = client(&server, config());
@@ -129,16 +98,15 @@ fn one_calls_limits_and_codings_are_its_own() {
         &mut client,
         [call("/fine"), call("/long").tag(1).limits(tight), coded],
     );
-    assert!(matches!(
+    assert_kind!(
         done.iter()
             .find(|done| done.tag == 1)
             .unwrap()
             .outcome
             .as_ref()
-            .unwrap_err()
-            .kind(),
+            .unwrap_err(),
         ErrorKind::Limit(LimitExceeded::BodyBytes(3))
-    ));
+    );
     // The connection of the failed call is gone; the call behind it was sent again.
     assert!(
         done.iter()
@@ -181,10 +149,7 @@ fn overflow() {
         };
         for failed in &failed {
             let error = failed.outcome.as_ref().unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::Limit(LimitExceeded::Pending(5))),
-                "{error:?}"
-            );
+            assert_kind!(error, ErrorKind::Limit(LimitExceeded::Pending(5)));
             assert_eq!(error.sent(), Sent::Nothing);
         }
         match policy {
@@ -221,35 +186,6 @@ fn a_delay_gathers_what_is_submitted_meanwhile() {
 }
 
 // ---- ends of connections
-
-#[test]
-fn what_waits_behind_a_post_goes_on_when_the_post_gives_up() {
-    let gate = Gate::new();
-    let server = Server::play([requests(1).wait(&gate).send(OK).always(OK)]);
-    let mut client = client(&server, config());
-    client.submit(call("/0"));
-    let unsent = client.submit(post(1));
-    for call in [call("/2").tag(2), post(3), call("/4").tag(4)] {
-        client.submit(call);
-    }
-    while server.requests().is_empty() {
-        client.wait(Some(Duration::from_millis(1))).unwrap();
-    }
-    assert!(client.cancel(unsent));
-    let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
-    let error = done.outcome.unwrap_err();
-    assert_eq!((done.tag, error.sent()), (1, Sent::Nothing));
-    client.wait(Some(Duration::from_millis(1))).unwrap();
-    gate.open_for_all();
-    let done = drive(&mut client);
-    assert!(done.iter().all(|done| done.outcome.is_ok()), "{done:?}");
-    let times: Vec<_> = done.iter().map(|done| done.report.timings()).collect();
-    // The second does not wait for the answer to the first any more.
-    assert!(times[1].sent < times[0].first_byte, "{times:?}");
-    assert!(times[2].sent >= times[1].first_byte, "{times:?}");
-    assert_eq!(server.requests().len(), 4);
-    assert_nothing_left(client, &server);
-}
 
 #[test]
 fn nothing_is_sent_behind_a_request_that_says_close() {
@@ -343,40 +279,6 @@ fn servers_that_do_not_cope_get_one_request_at_a_time() {
     }
 }
 
-#[test]
-fn an_answer_to_a_request_that_was_not_sent_is_nobodys() {
-    let gate = Gate::new();
-    let answers = connection().request().wait(&gate).send([OK, OK].concat());
-    let server = Server::play([answers, connection()]);
-    let mut config = config();
-    config.max_batch_delay = Duration::from_secs(3600);
-    let mut client = client(&server, config);
-    client.submit(Call::new(
-        Request::post("/", vec![b'x'; 20_000]),
-        Response::new(),
-    ));
-    while server.requests().is_empty() {
-        client.wait(Some(Duration::from_millis(1))).unwrap();
-    }
-    // Waits for others to go out with, on a new connection, too.
-    client.submit(call("/unsent").tag(1).timeout(Duration::from_secs(1)));
-    assert!(
-        client
-            .wait(Some(Duration::from_millis(1)))
-            .unwrap()
-            .is_none()
-    );
-    gate.open();
-    let done = drive(&mut client);
-    assert!(done[0].outcome.is_ok());
-    let late = done.iter().find(|done| done.tag == 1).unwrap();
-    let error = late.outcome.as_ref().unwrap_err();
-    assert_eq!(error.sent(), Sent::Nothing, "{error:?}");
-    assert_eq!((server.requests().len(), server.accepted()), (1, 2));
-    assert_eq!(client.pipeline_counters().broken, 1);
-    assert_nothing_left(client, &server);
-}
-
 // ---- what is refused
 
 #[test]
@@ -393,18 +295,12 @@ fn what_would_hold_up_others_is_refused() {
     for request in [stream, expect, upgrade, connect] {
         let done = run(&mut client, [Call::new(request, Response::new())]).remove(0);
         let error = done.outcome.unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Misuse(Misuse::NotPipelined(_))),
-            "{error:?}"
-        );
+        assert_kind!(error, ErrorKind::Misuse(Misuse::NotPipelined(_)));
     }
     let error = client
         .open(&mut Request::get("/"), &mut Response::new())
         .err()
         .unwrap();
-    assert!(matches!(
-        error.kind(),
-        ErrorKind::Misuse(Misuse::NotPipelined(_))
-    ));
+    assert_kind!(error, ErrorKind::Misuse(Misuse::NotPipelined(_)));
     assert_eq!(server.accepted(), 0);
 }

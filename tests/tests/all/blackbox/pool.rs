@@ -4,9 +4,9 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use courser::{HostClient, HostConfig, Response, Upstream};
+use courser::{HostConfig, Response};
 use tests::clients::{assert_nothing_left, client_with, config, drive_until};
-use tests::script::{Behaviour, Server, Transport, connection};
+use tests::script::{Server, connection};
 
 use super::OK;
 
@@ -38,15 +38,5 @@ fn p08d_the_server_s_keep_alive_timeout_is_honoured() {
     drive_until(&mut client, "it has expired", |client, _| {
         client.counters().idle == 0
     });
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn p15b_a_unix_upstream_can_be_told_its_host() {
-    let server = Server::start(Transport::Unix, Behaviour::Every(connection().always(OK)));
-    let upstream = Upstream::unix(server.path()).with_host("api.example:8080");
-    let mut client = HostClient::new(upstream, config()).unwrap();
-    client.get("/", &mut Response::new()).unwrap();
-    assert_eq!(server.requests()[0].header("Host"), ["api.example:8080"]);
     assert_nothing_left(client, &server);
 }

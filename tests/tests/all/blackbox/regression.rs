@@ -4,18 +4,15 @@ use std::io::Write as _;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use courser::{
-    Call, Client, Codings, Config, CookieJar, ErrorKind, HostConfig, LatePolicy, LimitExceeded,
-    Limits, Observer, ObserverEvent, Phase, Read, Request, Response, Sent, Shared, SharedConfig,
-    WaitPolicy,
+    Call, Codings, Config, CookieJar, ErrorKind, HostConfig, LatePolicy, LimitExceeded, Limits,
+    Observer, ObserverEvent, Phase, Read, Request, Response, Sent, WaitPolicy,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tests::clients::{
-    any_client, any_config, client, client_with, config, drive_all, drive_until, with_longer_limits,
-};
+use tests::clients::{any_client, any_config, client, client_with, config, drive_all};
 use tests::script::{Gate, PATIENCE, Server, connection, eventually};
 
 use super::{OK, response};
@@ -92,36 +89,6 @@ fn endless_durations_are_as_good_as_never() {
 }
 
 #[test]
-fn a_body_that_was_refused_before_it_was_asked_for_is_not_sent() {
-    let refusal = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 2\r\n\r\n";
-    with_longer_limits(|wait| {
-        let gate = Gate::new();
-        let server = Server::every(connection().head().send(refusal).wait(&gate).send("no"));
-        let mut client = client(&server);
-        let mut request = Request::post("/", "secret");
-        request.expect_continue(wait);
-        let began = Instant::now();
-        client.submit(Call::new(request, Response::new()));
-        drive_until(&mut client, "the head of the refusal is sent", |_, _| {
-            gate.arrived() == 1
-        });
-        client.maintain(Duration::ZERO).unwrap();
-        let in_time = began.elapsed() < wait;
-        client.maintain(wait * 2).unwrap();
-        gate.open();
-        let done = drive_all(&mut client).remove(0);
-        assert_eq!(
-            (done.response.status(), done.response.body()),
-            (417, &b"no"[..])
-        );
-        drop(client);
-        server.wait_all_ended();
-        assert!(!in_time || server.stray().is_empty());
-        in_time
-    });
-}
-
-#[test]
 fn a_buffer_without_room_takes_nothing_and_ends_nothing() {
     let server = Server::every(connection().request().send(response("abcd")));
     let mut client = client(&server);
@@ -186,23 +153,7 @@ fn a_request_takes_no_cookies_along_to_another_client() {
         .map(|request| request.header("cookie").len())
         .collect();
     assert_eq!(told, [0, 1, 0, 1, 0, 1]);
-
-    // The request behind `get` is one for all shared clients of a thread.
-    let shared = |config: Config| {
-        Shared::spawn(SharedConfig::default(), move |_| {
-            Client::new(config.clone())
-        })
-        .unwrap()
-    };
-    let (first, second) = (shared(with_jar()), shared(any_config()));
-    for _ in 0..2 {
-        first.get(&at(&bank), &mut response).unwrap();
-    }
-    second.get(&at(&elsewhere), &mut response).unwrap();
-    for request in elsewhere.requests() {
-        assert!(request.header("cookie").is_empty(), "{}", request.head());
-    }
-    assert_eq!(elsewhere.requests().len(), 2);
+    assert!(elsewhere.requests()[0].header("cookie").is_empty());
 }
 
 /// What a call says of its limits holds for all of its body, not for what comes before the first pause alone.
@@ -252,10 +203,7 @@ fn a_calls_own_limits_hold_when_decoding_goes_on() {
             }
             Some(ratio) => {
                 let error = outcome.unwrap_err();
-                assert!(
-                    matches!(error.kind(), ErrorKind::Limit(LimitExceeded::DecodeRatio(n)) if *n == ratio),
-                    "{error:?}"
-                );
+                assert_kind!(error, ErrorKind::Limit(LimitExceeded::DecodeRatio(n)) if *n == ratio);
                 assert!(total < zeros.len());
             }
         }
@@ -324,13 +272,7 @@ fn who_does_not_wait_does_not_wait_for_room_over_all_hosts() {
             .expect("an answer at once");
         assert_ne!(done.tag, 1);
         let error = done.outcome.unwrap_err();
-        assert!(
-            matches!(
-                error.kind(),
-                ErrorKind::Limit(LimitExceeded::Connections(1))
-            ),
-            "{error:?}"
-        );
+        assert_kind!(error, ErrorKind::Limit(LimitExceeded::Connections(1)));
         assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
     }
     gate.open();

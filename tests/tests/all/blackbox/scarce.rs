@@ -10,8 +10,7 @@ use std::process::Command;
 
 use courser::{
     BreakerConfig, Call, Client, Completion, Config, ErrorKind, HickoryResolver, HostClient,
-    HostConfig, NameServers, Phase, Request, Response, Sent, Shared, SharedConfig, Shortage,
-    Upstream, completions,
+    NameServers, Phase, Request, Response, Sent, Shared, SharedConfig, Upstream, completions,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tests::alone::descriptors;
@@ -71,43 +70,12 @@ fn threads_leave_each_other_descriptors() {
 }
 
 #[test]
-fn without_any_connection_the_error_names_the_limit() {
-    let name = "without_any_connection_the_error_names_the_limit";
-    scarce(name, 1, |servers| {
-        let config = HostConfig {
-            breaker: Some(nervous()),
-            ..config()
-        };
-        let mut client = HostClient::new(Upstream::tcp([servers[0]]), config).unwrap();
-        let limit = leave(0);
-        let completions = run(&mut client, calls(20, |_| "/".into()));
-        assert_eq!(completions.len(), 20);
-        let current = getrlimit(Resource::Nofile).current;
-        for completion in completions {
-            let error = completion.outcome.unwrap_err();
-            assert_eq!(
-                (error.phase(), error.sent()),
-                (Phase::Connect, Sent::Nothing)
-            );
-            let ErrorKind::Shortage(Shortage::Descriptors { limit }) = error.kind() else {
-                panic!("{error:?}");
-            };
-            assert_eq!(*limit, current);
-            let text = error.to_string();
-            assert!(text.contains("RLIMIT_NOFILE"), "{text}");
-        }
-        setrlimit(Resource::Nofile, limit).unwrap();
-        assert_all_served(run(&mut client, calls(20, |_| "/".into())), 20);
-    });
-}
-
-#[test]
 fn a_client_that_cannot_be_made_names_the_limit() {
     let name = "a_client_that_cannot_be_made_names_the_limit";
     scarce(name, 0, |_| {
         leave(0);
         let error = Client::new(Config::default()).err().unwrap();
-        assert!(matches!(error.kind(), ErrorKind::Shortage(_)), "{error:?}");
+        assert_kind!(error, ErrorKind::Shortage(_));
     });
 }
 
@@ -130,7 +98,7 @@ fn lookups_wait_for_descriptors_too() {
                 client.close_idle();
                 let limit = leave(0);
                 let error = client.get(&url, &mut Response::new()).unwrap_err();
-                assert!(matches!(error.kind(), ErrorKind::Shortage(_)), "{error:?}");
+                assert_kind!(error, ErrorKind::Shortage(_));
                 let place = (error.phase(), error.sent());
                 assert_eq!(place, (Phase::Resolve, Sent::Nothing));
                 setrlimit(Resource::Nofile, limit).unwrap();

@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use courser::{
-    Call, ErrorKind, HostConfig, Misuse, PipelineClient, PipelineConfig, Read, Redirects, Request,
+    Call, ErrorKind, HostConfig, Misuse, PipelineClient, PipelineConfig, Redirects, Request,
     Response, SendHook, Upstream,
 };
 use tests::clients::{
-    any_client, any_config, assert_none_left, assert_nothing_left, client_with, config, run,
-    run_any,
+    any_client, any_config, assert_none_left, assert_nothing_left, client_with, config, run_any,
 };
 use tests::script::{PATIENCE, Server, connection};
 
@@ -182,9 +181,7 @@ fn what_a_hook_cannot_set_fails_the_call() {
     });
     let mut client = client_with(&server, hooked(refusing));
     let error = client.get("/secret", &mut Response::new()).unwrap_err();
-    assert!(
-        matches!(error.kind(), ErrorKind::Misuse(Misuse::SendHook(cause)) if cause.to_string() == "no key")
-    );
+    assert_kind!(error, ErrorKind::Misuse(Misuse::SendHook(cause)) if cause.to_string() == "no key");
     client.get("/", &mut Response::new()).unwrap();
     assert_eq!(server.lines(), ["GET / HTTP/1.1"]);
     assert_nothing_left(client, &server);
@@ -263,21 +260,10 @@ fn a_streamed_401_is_left_unread() {
         connection().request().send(OK),
     ]);
     let mut client = client_with(&server, hooked(hook));
-    client.submit(Call::new(Request::get("/"), Response::new()).streaming(true));
-    let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
-    done.outcome.unwrap();
-    assert_eq!(done.response.status(), 200);
-    let body = done.body.unwrap();
-    let mut read = Vec::new();
-    loop {
-        let mut buffer = [0; 16];
-        match client.read_body(body, &mut buffer).unwrap() {
-            Read::Data(n) => read.extend_from_slice(&buffer[..n]),
-            Read::Pending => assert!(client.wait(Some(PATIENCE)).unwrap().is_none()),
-            Read::End { .. } => break,
-        }
-    }
-    assert_eq!(read, b"ok");
+    let (mut request, mut response) = (Request::get("/"), Response::new());
+    let body = client.open(&mut request, &mut response).unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(io::read_to_string(body).unwrap(), "ok");
     server.wait_ended(1);
     assert_nothing_left(client, &server);
 }
@@ -309,42 +295,26 @@ fn each_url_of_a_call_has_its_own_401() {
 
 #[test]
 fn many_calls_at_once_have_headers_of_their_own() {
-    let server = Server::answer(|request| {
-        let body = request.header("X-Sent").remove(0);
-        format!(
-            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .into()
+    let server = Server::answer(|request| super::response(request.header("X-Sent").remove(0)));
+    let by_target = SendHook::new(|outgoing| {
+        let target = outgoing.url().to_owned();
+        outgoing.set_header("X-Sent", target);
+        Ok(())
     });
-    let by_target = || {
-        SendHook::new(|outgoing| {
-            let target = outgoing.url().to_owned();
-            outgoing.set_header("X-Sent", target);
-            Ok(())
-        })
-    };
-    let calls = || (0..100).map(|n| Call::new(Request::get(format!("/{n}")), Response::new()));
-    let mut client = client_with(&server, hooked(by_target()));
-    let mut done = run(&mut client, calls());
-
     let config = PipelineConfig {
-        host: hooked(by_target()),
+        host: hooked(by_target),
         ..PipelineConfig::default()
     };
     let upstream = Upstream::tcp([server.address()]);
-    let mut pipelined = PipelineClient::new(upstream, config).unwrap();
-    for call in calls() {
-        pipelined.submit(call);
+    let mut client = PipelineClient::new(upstream, config).unwrap();
+    for n in 0..100 {
+        client.submit(Call::new(Request::get(format!("/{n}")), Response::new()));
     }
-    while let Some(one) = pipelined.wait(Some(PATIENCE)).unwrap() {
-        done.push(one);
+    let mut ended = 0;
+    while let Some(done) = client.wait(Some(PATIENCE)).unwrap() {
+        done.outcome.unwrap();
+        assert_eq!(done.response.body(), done.request.target().as_bytes());
+        ended += 1;
     }
-    drop(pipelined);
-    assert_eq!(done.len(), 200);
-    for one in &done {
-        one.outcome.as_ref().unwrap();
-        assert_eq!(one.response.body(), one.request.target().as_bytes());
-    }
-    assert_nothing_left(client, &server);
+    assert_eq!(ended, 100);
 }

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -12,60 +12,33 @@ use courser::{
     SocketHook, SocketOptions, Timeouts, Upstream,
 };
 use tests::clients::{assert_nothing_left, client_with, config, run};
-use tests::script::{BlackHole, PATIENCE, SYN_SENT, Server, connection, sockets_to};
+use tests::script::{PATIENCE, Server, connection};
 
 use super::OK;
 
 #[test]
-fn fault_36_a_local_address_that_cannot_be_used() {
+fn fault_36_local_addresses_that_can_and_that_cannot_be_used() {
     let server = Server::every(connection().always(OK));
-    let config = HostConfig {
-        socket: SocketOptions {
-            // No machine has an address of TEST-NET-1; running out of ports fails in the same place.
-            bind: Some("192.0.2.1".parse().unwrap()),
-            ..SocketOptions::default()
-        },
-        ..config()
-    };
-    let mut client = client_with(&server, config);
-    for completion in run(
-        &mut client,
-        (0..3).map(|tag| Call::new(Request::get("/"), Response::new()).tag(tag)),
-    ) {
-        let error = completion.outcome.unwrap_err();
-        assert_eq!(
-            (error.phase(), error.sent()),
-            (Phase::Connect, Sent::Nothing)
-        );
-        match error.kind() {
-            ErrorKind::Io(error) => assert_eq!(error.kind(), io::ErrorKind::AddrNotAvailable),
-            other => panic!("{other:?}"),
+    // No machine has an address of TEST-NET-1; running out of ports fails in the same place.
+    for (own, usable) in [("127.0.0.2", true), ("192.0.2.1", false)] {
+        let mut config = config();
+        config.socket.bind = Some(own.parse().unwrap());
+        let mut client = client_with(&server, config);
+        match client.get("/", &mut Response::new()) {
+            Ok(report) => {
+                let local = report.local().unwrap().to_string();
+                assert!(usable && local.starts_with("127.0.0.2:"), "{local}");
+            }
+            Err(error) => {
+                assert_kind!(error, ErrorKind::Io(error) if error.kind() == io::ErrorKind::AddrNotAvailable);
+                let place = (error.phase(), error.sent());
+                assert_eq!(place, (Phase::Connect, Sent::Nothing));
+                assert!(!usable);
+            }
         }
+        assert_nothing_left(client, &server);
     }
-    assert_eq!(server.accepted(), 0);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn fault_36b_a_local_address_that_can_be_used() {
-    let server = Server::every(connection().always(OK));
-    let config = HostConfig {
-        socket: SocketOptions {
-            bind: Some("127.0.0.2".parse().unwrap()),
-            ..SocketOptions::default()
-        },
-        ..config()
-    };
-    let mut client = client_with(&server, config);
-    let report = client.get("/", &mut Response::new()).unwrap();
-    assert!(
-        report
-            .local()
-            .unwrap()
-            .to_string()
-            .starts_with("127.0.0.2:")
-    );
-    assert_nothing_left(client, &server);
+    assert_eq!(server.accepted(), 1);
 }
 
 fn polling_busily(limit: Duration) -> HostConfig {
@@ -163,47 +136,4 @@ fn a_hook_that_gives_no_connection_fails_the_call() {
         }
         assert_eq!(client.counters().open, 0, "{number}");
     }
-}
-
-#[test]
-fn fault_37_no_route() {
-    // TCP to a multicast address is refused by the system at once.
-    let address: SocketAddr = "224.0.0.1:80".parse().unwrap();
-    let mut client = HostClient::new(Upstream::tcp([address]), config()).unwrap();
-    let error = client.get("/", &mut Response::new()).unwrap_err();
-    assert_eq!(
-        (error.phase(), error.sent()),
-        (Phase::Connect, Sent::Nothing)
-    );
-    match error.kind() {
-        ErrorKind::Io(error) => assert_eq!(error.kind(), io::ErrorKind::NetworkUnreachable),
-        other => panic!("{other:?}"),
-    }
-    assert_eq!(client.counters().open, 0);
-}
-
-#[test]
-fn addresses_that_lose_a_race_are_closed() {
-    let (hole, server) = (
-        BlackHole::new().unwrap(),
-        Server::every(connection().always(OK)),
-    );
-    let delay = Duration::from_millis(30);
-    let config = HostConfig {
-        attempt_delay: delay,
-        random_start: false,
-        ..config()
-    };
-    let upstream = Upstream::tcp([hole.address(), server.address()]);
-    let mut client = HostClient::new(upstream, config).unwrap();
-    let report = client.get("/", &mut Response::new()).unwrap();
-    assert!(report.timings().connect.unwrap() >= delay);
-    let counters = client.counters();
-    assert_eq!(
-        (counters.open, counters.idle, counters.connecting),
-        (1, 1, 0)
-    );
-    // No socket of this process waits for the hole any more.
-    assert_eq!(sockets_to(hole.address(), SYN_SENT), 0);
-    assert_nothing_left(client, &server);
 }

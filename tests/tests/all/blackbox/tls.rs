@@ -2,7 +2,7 @@
 //! connections. Certificates, versions, names, resumption, alerts and records are in `engine/src/net/tls/tests.rs`.
 
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use courser::{
     Call, Client, ErrorKind, PeerFault, Phase, Redirects, Report, Request, Response, Sent,
@@ -27,16 +27,9 @@ fn good() -> (Authority, Acceptor) {
 }
 
 fn client(tls: TlsConfig) -> Client {
-    limited(tls, Timeouts::default())
-}
-
-fn limited(tls: TlsConfig, timeouts: Timeouts) -> Client {
     let mut config = any_config();
     config.host.tls = tls;
-    config.host.timeouts = Timeouts {
-        total: timeouts.total.or(Some(PATIENCE)),
-        ..timeouts
-    };
+    config.host.timeouts.total = Some(PATIENCE);
     let local = [[127, 0, 0, 1].into()];
     config.host.dns.resolve("*", None, local);
     any_client(config)
@@ -92,10 +85,7 @@ fn who_one_call_is_holds_for_it_alone() {
     );
     assert_eq!(server.requests().len(), 4);
     let error = run(None).outcome.unwrap_err();
-    assert!(
-        matches!(error.kind(), ErrorKind::Tls(TlsFault::UnknownIssuer)),
-        "{error:?}"
-    );
+    assert_kind!(error, ErrorKind::Tls(TlsFault::UnknownIssuer));
     assert_eq!(client.hosts(), 3);
     assert_none_left(client, [&server]);
 }
@@ -136,86 +126,74 @@ fn keys_are_logged() {
 
 // ---- handshakes that fail or do not end
 
-fn short() -> [(Timeouts, TimeLimit); 2] {
-    let soon = Some(Duration::from_millis(60));
-    let by_limit = Timeouts {
-        handshake: soon,
-        ..Timeouts::default()
-    };
-    let by_deadline = Timeouts {
-        total: soon,
-        ..Timeouts::default()
-    };
-    [
-        (
-            Timeouts {
-                total: None,
-                ..by_limit
-            },
-            TimeLimit::Handshake,
-        ),
-        (by_deadline, TimeLimit::Total),
-    ]
-}
-
 #[test]
 fn silence_and_a_trickle_end_by_the_limit_and_by_the_deadline() {
     let (authority, _) = good();
     // A ServerHello of 16,379 bytes, which takes half a minute.
     let mut hello = vec![0x16, 3, 3, 0x3f, 0xff, 2, 0, 0x3f, 0xfb, 3, 3];
     hello.resize(16_388, 0);
-    for script in [
-        connection(),
-        connection().read(5).trickle(&hello),
-        connection().trickle(&hello),
-    ] {
-        for (timeouts, limit) in short() {
-            let of_client = (timeouts.clone(), None);
-            let of_call = (Timeouts::default(), Some(timeouts));
-            for (timeouts, own) in [of_client, of_call] {
-                let server = Server::play([script.clone()]);
-                let mut client = limited(authority.trusted(), timeouts);
-                let mut call = Call::new(Request::get(url(&server)), Response::new());
-                if let Some(own) = own {
-                    call = call.timeouts(own);
-                }
-                let error = run_any(&mut client, [call]).remove(0).outcome.unwrap_err();
-                assert!(
-                    matches!(error.kind(), ErrorKind::Timeout(by) if *by == limit),
-                    "{error:?}"
-                );
-                // A busy machine may not have connected by then.
-                assert!(
-                    matches!(error.phase(), Phase::Tls | Phase::Connect),
-                    "{error:?}"
-                );
-                assert_eq!(error.sent(), Sent::Nothing);
-                assert_none_left(client, [&server]);
+    let soon = Some(Duration::from_millis(60));
+    for script in [connection(), connection().trickle(&hello)] {
+        for limit in [TimeLimit::Handshake, TimeLimit::Total] {
+            let mut timeouts = Timeouts::none();
+            match limit {
+                TimeLimit::Total => timeouts.total = soon,
+                _ => timeouts.handshake = soon,
             }
+            let server = Server::play([script.clone()]);
+            let mut client = client(authority.trusted());
+            let call = Call::new(Request::get(url(&server)), Response::new());
+            let done = run_any(&mut client, [call.timeouts(timeouts)]).remove(0);
+            let error = done.outcome.unwrap_err();
+            assert_kind!(error, ErrorKind::Timeout(by) if *by == limit);
+            // A busy machine may not have connected by then.
+            assert!(
+                matches!(error.phase(), Phase::Tls | Phase::Connect),
+                "{error:?}"
+            );
+            assert_eq!(error.sent(), Sent::Nothing);
+            assert_none_left(client, [&server]);
         }
     }
+}
+
+/// A flood of records that bring content only now and then is not the end of the connection, but the deadlines are. On an
+/// idle connection the same is its end.
+#[test]
+fn deadlines_fire_during_a_flood() {
+    let (authority, acceptor) = good();
+    let tls = || connection().tls(&acceptor).request();
+    let long = "HTTP/1.1 200 OK\r\nContent-Length: 60000000\r\n\r\n";
+    let server = Server::every(tls().send(long).flood_of_keys("x"));
+    let healthy = Server::every(connection().always(OK));
+    let mut client = client(authority.trusted());
+    let began = Instant::now();
+    let calls = [1, 2].map(|seconds| {
+        let call = Call::new(Request::get(url(&server)), Response::new());
+        call.timeout(Duration::from_secs(seconds)).tag(seconds)
+    });
+    let good = Request::get(format!("http://{}/", healthy.address()));
+    let calls = calls.into_iter().chain([Call::new(good, Response::new())]);
+    for done in run_any(&mut client, calls) {
+        match (done.tag, done.outcome.map_err(|error| error.is_timeout())) {
+            (0, Ok(())) | (_, Err(true)) => {}
+            (tag, outcome) => panic!("{tag}: {outcome:?}"),
+        }
+    }
+    assert!(began.elapsed() >= Duration::from_secs(2));
+    assert_none_left(client, [&server, &healthy]);
+
+    let server = Server::play([tls().send(OK).flood_of_keys("")]);
+    let mut client = self::client(authority.trusted());
+    get(&mut client, &url(&server));
+    eventually("the connection is dropped", || {
+        client.maintain(Duration::from_millis(1)).unwrap();
+        client.counters().open == 0
+    });
+    assert_none_left(client, [&server]);
 }
 
 // ---- ends of connections
-
-/// Gets the body in one piece, or streams it.
-fn body(client: &mut Client, url: &str, streamed: bool) -> Result<Vec<u8>, courser::Error> {
-    let mut response = Response::new();
-    if !streamed {
-        client.get(url, &mut response)?;
-        return Ok(response.body().to_vec());
-    }
-    let mut body = client.open(&mut Request::get(url), &mut response)?;
-    let (mut all, mut piece) = (Vec::new(), [0; 10_000]);
-    loop {
-        match body.read_some(&mut piece)? {
-            0 => break,
-            n => all.extend_from_slice(&piece[..n]),
-        }
-    }
-    body.finish()?;
-    Ok(all)
-}
 
 /// RFC 9112 §9.8: only `close_notify` ends a body that has no other end.
 #[test]
@@ -236,45 +214,31 @@ fn rfc_9112_close_notify_ends_a_body_and_fin_alone_does_not() {
         (half_chunk, false, false),
     ] {
         for (notify, whole) in [(true, with), (false, without)] {
-            for streamed in [false, true] {
-                let mut script = connection().tls(&acceptor).request().send(reply);
-                if notify {
-                    script = script.close_notify();
-                }
-                let server = Server::play([script.half_close()]);
-                let mut client = client(authority.trusted());
-                match body(&mut client, &url(&server), streamed) {
-                    Ok(body) => {
-                        assert!(whole, "{reply:?} {notify}");
-                        assert_eq!(body, b"all of it");
-                    }
-                    Err(error) => {
-                        assert!(!whole, "{reply:?} {notify}: {error:?}");
-                        let expected = match error.kind() {
-                            ErrorKind::Peer(PeerFault::Truncated) => reply != until_close,
-                            ErrorKind::Tls(TlsFault::Truncated) => reply == until_close,
-                            _ => false,
-                        };
-                        assert!(expected, "{reply:?} {notify}: {error:?}");
-                        assert_eq!((error.phase(), error.sent()), (Phase::Body, Sent::Partial));
-                    }
-                }
-                assert_none_left(client, [&server]);
+            let mut script = connection().tls(&acceptor).request().send(reply);
+            if notify {
+                script = script.close_notify();
             }
+            let server = Server::play([script.half_close()]);
+            let (mut client, mut response) = (client(authority.trusted()), Response::new());
+            match client.get(&url(&server), &mut response) {
+                Ok(_) => {
+                    assert!(whole, "{reply:?} {notify}");
+                    assert_eq!(response.body(), b"all of it");
+                }
+                Err(error) => {
+                    assert!(!whole, "{reply:?} {notify}: {error:?}");
+                    let expected = match error.kind() {
+                        ErrorKind::Peer(PeerFault::Truncated) => reply != until_close,
+                        ErrorKind::Tls(TlsFault::Truncated) => reply == until_close,
+                        _ => false,
+                    };
+                    assert!(expected, "{reply:?} {notify}: {error:?}");
+                    assert_eq!((error.phase(), error.sent()), (Phase::Body, Sent::Partial));
+                }
+            }
+            assert_none_left(client, [&server]);
         }
     }
-}
-
-#[test]
-fn what_the_client_closes_it_closes_with_close_notify() {
-    let (authority, acceptor) = good();
-    let server = Server::play([connection().tls(&acceptor).always(OK)]);
-    let mut client = client(authority.trusted());
-    get(&mut client, &url(&server));
-    assert_eq!(client.close_idle(), 1);
-    server.wait_all_ended();
-    assert_eq!(server.notified(), 1);
-    assert_none_left(client, [&server]);
 }
 
 #[test]
@@ -283,9 +247,7 @@ fn an_idle_connection_that_the_server_ends_is_dropped() {
     let first = || connection().tls(&acceptor).request().send(OK);
     for ending in [
         first().close_notify(),
-        first().close_notify().close(),
         first().half_close(),
-        first().close(),
         first().reset(),
         // An answer without a request.
         first().send("HTTP/1.1 408 Request Timeout\r\n\r\n"),
@@ -303,8 +265,6 @@ fn an_idle_connection_that_the_server_ends_is_dropped() {
         assert_none_left(client, [&server]);
     }
 }
-
-// ---- bytes
 
 // ---- with the rest of the client
 

@@ -3,7 +3,6 @@
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use courser::{
@@ -123,11 +122,15 @@ fn bytes_go_both_ways_in_another_protocol() {
     }
 }
 
+/// A shared client gives the connection away. Both directions at the same time, with small socket buffers, so that neither
+/// ends at once.
 #[test]
-fn a_shared_client_gives_its_connections_away() {
+fn tasks_of_tokio_read_and_write_at_the_same_time() {
     let peer = Peer::new();
     for way in WAYS {
-        let server = peer.serve(way, |script| script.take(4).send("pong"));
+        let server = peer.serve(way, |script| {
+            script.small_buffers().send(million()).take(million().len())
+        });
         let config = peer.config(way, &server);
         let build = move |_| Client::new(config.clone());
         let client = Shared::spawn(SharedConfig::default(), build).unwrap();
@@ -140,33 +143,6 @@ fn a_shared_client_gives_its_connections_away() {
             let mut done = client.send(call).await;
             done.outcome.unwrap();
             let connection = done.response.take_upgraded().expect("the connection");
-            let mut connection = connection.into_tokio().unwrap();
-            connection.write_all(b"ping").await.unwrap();
-            connection.flush().await.unwrap();
-            let mut came = [0; 9];
-            connection.read_exact(&mut came).await.unwrap();
-            assert_eq!(&came, b"hellopong", "{way:?}");
-            connection.shutdown().await.unwrap();
-        });
-        server.wait_all_ended();
-    }
-}
-
-/// Both directions at the same time, with small socket buffers, so that neither ends at once.
-#[test]
-fn tasks_of_tokio_read_and_write_at_the_same_time() {
-    let peer = Peer::new();
-    for way in WAYS {
-        let server = peer.serve(way, |script| {
-            script.small_buffers().send(million()).take(million().len())
-        });
-        let mut client = any_client(peer.config(way, &server));
-        let connection = upgrade(&mut client, way, &server);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
             let (mut reader, mut writer) = tokio::io::split(connection.into_tokio().unwrap());
             let sent = million();
             let write = async {
@@ -212,6 +188,13 @@ fn a_stream_that_ends_without_notice_is_truncated_under_tls() {
                 assert_eq!(fault, Some(&TlsFault::Truncated), "{way:?}");
             }
         }
+        // There is nothing to say to a peer that has cut the connection.
+        let server = peer.serve(way, Script::reset);
+        let mut client = any_client(peer.config(way, &server));
+        let mut connection = upgrade(&mut client, way, &server);
+        server.wait_all_ended();
+        let _ = connection.read_to_end(&mut came);
+        connection.shutdown().unwrap();
     }
 }
 
@@ -303,6 +286,7 @@ fn a_connection_that_nobody_takes_is_closed() {
     }
 }
 
+/// It outlives its client.
 #[test]
 fn only_a_plain_connection_is_given_away_as_a_descriptor() {
     let peer = Peer::new();
@@ -310,6 +294,7 @@ fn only_a_plain_connection_is_given_away_as_a_descriptor() {
         let server = peer.serve(way, |script| script.take(4).send("pong"));
         let mut client = any_client(peer.config(way, &server));
         let mut connection = upgrade(&mut client, way, &server);
+        drop(client);
         let mut first = [0; 2];
         connection.read_exact(&mut first).unwrap();
         match connection.into_descriptor() {
@@ -329,39 +314,5 @@ fn only_a_plain_connection_is_given_away_as_a_descriptor() {
                 assert_eq!(&came, b"llopong");
             }
         }
-    }
-}
-
-/// A connection outlives its client, and goes to another thread.
-#[test]
-fn a_connection_outlives_its_client() {
-    let peer = Peer::new();
-    for way in WAYS {
-        let server = peer.serve(way, |script| script.take(4).send("pong"));
-        let mut client = any_client(peer.config(way, &server));
-        let mut connection = upgrade(&mut client, way, &server);
-        drop(client);
-        let thread = thread::spawn(move || {
-            connection.write_all(b"ping").unwrap();
-            let mut came = [0; 9];
-            connection.read_exact(&mut came).unwrap();
-            came
-        });
-        assert_eq!(&thread.join().unwrap(), b"hellopong");
-    }
-}
-
-/// There is nothing to say to a peer that has cut the connection.
-#[test]
-fn the_end_of_a_connection_that_was_cut_is_no_error() {
-    let peer = Peer::new();
-    for way in WAYS {
-        let server = peer.serve(way, Script::reset);
-        let mut client = any_client(peer.config(way, &server));
-        let mut connection = upgrade(&mut client, way, &server);
-        server.wait_all_ended();
-        let mut rest = Vec::new();
-        let _ = connection.read_to_end(&mut rest);
-        connection.shutdown().unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use courser::{Call, ErrorKind, Misuse, Request, Response};
+use courser::{Call, Request, Response};
 use tests::clients::{assert_nothing_left, client, drive_all, drive_until};
 use tests::script::{Gate, Script, Server, connection};
 
@@ -69,20 +69,6 @@ fn t13b_an_answer_followed_by_a_reset_is_delivered_not_the_broken_pipe() {
     assert_nothing_left(client, &server);
 }
 
-#[test]
-fn a_body_stream_that_fails_fails_its_call() {
-    let server = Server::play([connection().request(), connection().always(OK)]);
-    let mut client = client(&server);
-    let mut request = Request::new("POST", "/");
-    request.body_stream(io::Cursor::new("half").chain(Broken), None);
-    let error = client.call(&mut request, &mut Response::new()).unwrap_err();
-    assert!(
-        matches!(error.kind(), ErrorKind::Misuse(Misuse::BodySource(_))),
-        "{error:?}"
-    );
-    assert_nothing_left(client, &server);
-}
-
 /// Says `WouldBlock` until the gate is open, then gives bytes without end.
 struct AfterGate(Gate);
 
@@ -93,13 +79,5 @@ impl Read for AfterGate {
         }
         buffer.fill(b'x');
         Ok(buffer.len())
-    }
-}
-
-struct Broken;
-
-impl Read for Broken {
-    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-        Err(io::Error::other("the disk is gone"))
     }
 }

@@ -1,6 +1,6 @@
 //! What a request looks like on the wire. More of it, and what of a response is shown, is in `engine/src/proto/tests.rs`.
 
-use courser::{ErrorKind, HostClient, HostConfig, Request, Response, Sent, Upstream};
+use courser::{ErrorKind, HostClient, HostConfig, Request, Response, Upstream};
 use tests::clients::{assert_nothing_left, client, client_with, config};
 use tests::script::{Server, connection};
 
@@ -60,44 +60,6 @@ fn w08b_an_upstream_s_host_is_checked_too() {
     let refused = HostClient::new(upstream, config())
         .and_then(|mut client| client.get("/", &mut Response::new()))
         .unwrap_err();
-    assert!(
-        matches!(refused.kind(), ErrorKind::Misuse(_)),
-        "{refused:?}"
-    );
+    assert_kind!(refused, ErrorKind::Misuse(_));
     assert_eq!(server.accepted(), 0);
-}
-
-#[test]
-fn w09_of_what_cannot_be_sent_nothing_is() {
-    let server = Server::every(connection().always(OK));
-    let mut client = client(&server);
-    for (name, value) in [("content-length", "5"), ("X", "a\r\nX-Evil: 1")] {
-        let mut request = Request::post("/", "test");
-        request.header(name, value);
-        let error = client.call(&mut request, &mut Response::new()).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Misuse(_)), "{error:?}");
-        assert_eq!(error.sent(), Sent::Nothing);
-    }
-    assert_eq!(client.counters().opened, 0);
-    assert_nothing_left(client, &server);
-    assert_eq!(server.accepted(), 0);
-}
-
-#[test]
-fn w14_the_report_names_both_ends() {
-    let server = Server::every(connection().always(OK));
-    let mut client = client(&server);
-    let first = client.get("/", &mut Response::new()).unwrap();
-    let second = client.get("/", &mut Response::new()).unwrap();
-    let address = server.address().to_string();
-    assert_eq!(first.remote().as_ref().unwrap().to_string(), address);
-    let local = first.local().as_ref().unwrap().to_string();
-    assert!(
-        local.starts_with("127.0.0.1:") && local != address,
-        "{local}"
-    );
-    assert_eq!(second.local().unwrap().to_string(), local);
-    assert!(!first.reused() && second.reused());
-    assert!(first.timings().connect.is_some() && second.timings().connect.is_none());
-    assert_nothing_left(client, &server);
 }
