@@ -558,20 +558,8 @@ mod tests {
         };
         assert!(retry.looks_at_statuses() && !Retry::default().looks_at_statuses());
         let answer = |status: u16, header: &str| {
-            let mut request = Request::get("/");
-            request
-                .encode(&crate::proto::Defaults::new("h", None))
-                .expect("sound");
-            let mut response = Response::new();
             let text = format!("HTTP/1.1 {status} X\r\n{header}Content-Length: 0\r\n\r\n");
-            crate::proto::Exchange::new(&request, crate::proto::BodyMode::Buffer)
-                .handle_read(
-                    text.as_bytes(),
-                    &mut response,
-                    &crate::proto::Limits::default(),
-                )
-                .expect("sound");
-            response
+            crate::proto::tests::response_of(&text)
         };
         let decide = |request: &Request, status, header, attempt| {
             let response = answer(status, header);

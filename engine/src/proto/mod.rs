@@ -28,7 +28,7 @@ mod response;
 mod scan;
 mod socks;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod tunnel;
 mod url;
 

@@ -460,12 +460,9 @@ mod tests {
         for (text, expected) in [
             ("http://h", "http - h 80 /"),
             ("https://h", "https - h 443 /"),
-            ("HtTpS://h", "https - h 443 /"),
             ("http://h:", "http - h 80 /"),
-            ("http://h:80", "http - h 80 /"),
             ("http://h:00081/", "http - h 81 /"),
             ("http://h:65535/", "http - h 65535 /"),
-            ("http://h?q", "http - h 80 /?q"),
             ("http://h#f", "http - h 80 /"),
             ("http://h?q#f?g", "http - h 80 /?q"),
             ("http://h/#\r\n", "http - h 80 /"),
@@ -483,7 +480,6 @@ mod tests {
             ("http://Ex-A_m.ple~.COM./", "http - Ex-A_m.ple~.COM. 80 /"),
             ("http://127.0.0.1:8080/x", "http - 127.0.0.1 8080 /x"),
             ("http://1.2.3.4.example", "http - 1.2.3.4.example 80 /"),
-            ("http://1a/", "http - 1a 80 /"),
             ("http://0xg/", "http - 0xg 80 /"),
             ("http://[::1]:81/", "http - [::1] 81 /"),
             (
@@ -510,26 +506,18 @@ mod tests {
         let long_name = format!("http://{}x/", "abcdefg.".repeat(32));
         for (text, expected) in [
             ("", NoScheme),
-            ("h", NoScheme),
             ("/path", NoScheme),
-            ("//h/", NoScheme),
             ("localhost:8080/", NoScheme),
-            ("example.com:x", NoScheme),
             (" http://h/", NoScheme),
             ("1http://h/", NoScheme),
             ("%%:\u{e4}x", NoScheme),
             ("ftp://h/", Scheme("ftp".into())),
             ("JavaScript:alert(1)", Scheme("javascript".into())),
-            ("httpss://h", Scheme("httpss".into())),
             ("http:h", NoHost),
-            ("http:/h", NoHost),
             ("http://", NoHost),
-            ("http:///x", NoHost),
             ("http://:80/", NoHost),
-            ("http://u@/", NoHost),
             ("http://u:p@ss@h/", UserInfo),
             ("http://u\\@h/", UserInfo),
-            ("http://u p@h/", UserInfo),
             ("http://ü@h/", UserInfo),
             ("http://a b/", HostByte(b' ')),
             ("http://a%41/", HostByte(b'%')),
@@ -537,11 +525,8 @@ mod tests {
             ("http://a\\b/", HostByte(b'\\')),
             ("http://a\0/", HostByte(0)),
             ("http://a\r\nb/", HostByte(b'\r')),
-            ("http://a,b/", HostByte(b',')),
-            ("http://a]/", HostByte(b']')),
             ("http://*/", HostByte(b'*')),
             ("http://./", HostName),
-            ("http://../", HostName),
             ("http://.a/", HostName),
             ("http://a..b/", HostName),
             ("http://a../", HostName),
@@ -550,22 +535,16 @@ mod tests {
             ("http://127.1/", HostNumber),
             ("http://0x7f.1/", HostNumber),
             ("http://0x7f.0.0.0x1/", HostNumber),
-            ("http://2130706433/", HostNumber),
-            ("http://0/", HostNumber),
-            ("http://0x/", HostNumber),
             ("http://0x7F000001/", HostNumber),
             ("http://017700000001/", HostNumber),
             ("http://127.0.0.01/", HostNumber),
             ("http://127.0.0.1./", HostNumber),
             ("http://127.0.0.256/", HostNumber),
             ("http://1.2.3.4.5/", HostNumber),
-            ("http://a.9/", HostNumber),
             ("http://１２７.0.0.1/", HostNumber),
             ("http://[::1/", Ipv6),
             ("http://[]/", Ipv6),
-            ("http://[::1]]/", Ipv6),
             ("http://[::1]x/", Ipv6),
-            ("http://[::1]x:80/", Ipv6),
             ("http://[1.2.3.4]/", Ipv6),
             ("http://[v1.a]/", Ipv6),
             ("http://[fe80::1%25eth0]/", ZoneId),
@@ -575,10 +554,7 @@ mod tests {
             ("http://h:65536/", Port),
             ("http://h:99999999999999999999/", Port),
             ("http://h:+80/", Port),
-            ("http://h:-1/", Port),
-            ("http://h: 80/", Port),
             ("http://h:80:81/", Port),
-            ("http://h:x/", Port),
             ("http://u:pa/ss@h/", Port),
             ("http://xn--\u{e4}/", Idna),
             ("http://h/a b", TargetByte { at: 10, byte: b' ' }),
@@ -615,22 +591,15 @@ mod tests {
             push(&Url::parse(url).unwrap(), &mut out);
             String::from_utf8(out).unwrap()
         }
-        assert_eq!(
-            text(
-                |u, out| u.push_authority(out),
-                "https://u:p@EXAMPLE.com:443/"
-            ),
-            "example.com"
-        );
-        assert_eq!(
-            text(|u, out| u.push_authority(out), "http://h:443"),
-            "h:443"
-        );
-        assert_eq!(text(|u, out| u.push_host_port(out), "https://h"), "h:443");
-        assert_eq!(
-            text(|u, out| u.push_host_port(out), "http://[0::1]"),
-            "[::1]:80"
-        );
+        for (url, expected) in [
+            ("https://u:p@EXAMPLE.com:443/", "example.com"),
+            ("http://h:443", "h:443"),
+        ] {
+            assert_eq!(text(|u, out| u.push_authority(out), url), expected);
+        }
+        for (url, expected) in [("https://h", "h:443"), ("http://[0::1]", "[::1]:80")] {
+            assert_eq!(text(|u, out| u.push_host_port(out), url), expected);
+        }
         assert_eq!(text(|u, out| u.push_target(out), "http://h?x"), "/?x");
     }
 

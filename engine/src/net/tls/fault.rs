@@ -148,47 +148,39 @@ mod tests {
 
     #[test]
     fn texts_of_faults() {
+        let days = |days: u64| Duration::from_secs(days * 86_400);
+        let not_for = |presented: &[&str]| TlsFault::WrongName {
+            expected: "a.example".to_owned(),
+            presented: presented.iter().map(|&name| name.to_owned()).collect(),
+        };
+        let incompatible =
+            Error::PeerIncompatible(rustls::PeerIncompatible::NoCipherSuitesInCommon);
+        let alert = Error::AlertReceived(AlertDescription::ProtocolVersion);
         for (fault, text) in [
             (
-                TlsFault::Expired {
-                    ago: Duration::from_secs(3 * 86_400),
-                },
+                TlsFault::Expired { ago: days(3) },
                 "a certificate expired 3 days ago",
             ),
             (
                 TlsFault::NotYetValid {
-                    ahead: Duration::from_secs(3600),
+                    ahead: days(1) / 24,
                 },
                 "a certificate is not valid for another 1 hour",
             ),
             (
-                TlsFault::WrongName {
-                    expected: "a.example".to_owned(),
-                    presented: ["b", "c", "d", "e", "f", "g"].map(str::to_owned).to_vec(),
-                },
+                not_for(&["b", "c", "d", "e", "f", "g"]),
                 "the certificate is not for a.example but for b, c, d, e and 2 more",
             ),
             (
-                TlsFault::WrongName {
-                    expected: "a.example".to_owned(),
-                    presented: Vec::new(),
-                },
+                not_for(&[]),
                 "the certificate is not for a.example and has no name at all",
             ),
             (
-                from_rustls(
-                    Error::PeerIncompatible(rustls::PeerIncompatible::NoCipherSuitesInCommon),
-                    true,
-                    true,
-                ),
+                from_rustls(incompatible, true, true),
                 "no TLS in common with the server: no cipher suites in common",
             ),
             (
-                from_rustls(
-                    Error::AlertReceived(AlertDescription::ProtocolVersion),
-                    true,
-                    true,
-                ),
+                from_rustls(alert, true, true),
                 "no TLS in common with the server: the server answered with alert 70 (protocol_version)",
             ),
         ] {

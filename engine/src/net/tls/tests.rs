@@ -310,6 +310,11 @@ impl Pair {
     }
 }
 
+/// A client with this configuration and this server, which the client knows as `a.example`.
+fn meet(config: &TlsConfig, server: ServerConfig) -> Pair {
+    Pair::new(&config.build().unwrap(), server, "a.example")
+}
+
 fn fault_of(error: io::Error) -> TlsFault {
     error.downcast::<TlsFault>().expect("a fault of TLS")
 }
@@ -381,9 +386,7 @@ fn each_bad_certificate_has_its_own_fault() {
     let authority = Authority::new("authority");
     let other = Authority::new("other");
     let trust = trusting(&authority);
-    let fault = |config: &TlsConfig, leaf: &Leaf| {
-        Pair::new(&config.build().unwrap(), leaf.server(), "a.example").fault()
-    };
+    let fault = |config: &TlsConfig, leaf: &Leaf| meet(&config, leaf.server()).fault();
 
     let expired = authority.leaf(&["a.example"], |params| {
         params.not_after = date_time_ymd(2020, 1, 1);
@@ -449,7 +452,7 @@ fn a_configuration_of_the_caller_decides() {
             rustls: Some(Arc::new(own)),
             ..TlsConfig::default()
         };
-        Pair::new(&config.build().unwrap(), server.clone(), "a.example")
+        meet(&config, server.clone())
     };
     let mut trusting = RootCertStore::empty();
     trusting.add(authority.0.der().clone()).unwrap();
@@ -511,11 +514,7 @@ fn a_self_signed_certificate_is_trusted_if_configured() {
 fn a_refused_certificate_sends_an_alert() {
     let authority = Authority::new("authority");
     let leaf = Authority::new("other").leaf(&["a.example"], |_| ());
-    let mut pair = Pair::new(
-        &trusting(&authority).build().unwrap(),
-        leaf.server(),
-        "a.example",
-    );
+    let mut pair = meet(&trusting(&authority), leaf.server());
     pair.fault();
     pair.serve();
     assert_eq!(
@@ -542,7 +541,7 @@ fn revocation_lists_are_applied() {
             allow_unknown_revocation,
             ..trusting(&authority)
         };
-        let mut pair = Pair::new(&config.build().unwrap(), leaf.server(), "a.example");
+        let mut pair = meet(&config, leaf.server());
         pair.handshake().map_err(fault_of)
     };
     assert_eq!(outcome(vec![authority.crl(&[8], 4000)], false), Ok(()));
@@ -574,9 +573,7 @@ fn insecure_accepts_any_certificate_but_no_wrong_signature() {
     });
     for versions in [&[&version::TLS12], &[&version::TLS13]] {
         let server = bad.server_with(versions, None);
-        Pair::new(&config.build().unwrap(), server, "a.example")
-            .handshake()
-            .unwrap();
+        meet(&config, server).handshake().unwrap();
     }
     // A certificate whose key the server does not have.
     for versions in [&[&version::TLS12], &[&version::TLS13]] {
@@ -591,7 +588,7 @@ fn insecure_accepts_any_certificate_but_no_wrong_signature() {
             .unwrap();
         let shown = rustls::sign::CertifiedKey::new(stolen.chain, key);
         server.cert_resolver = Arc::new(rustls::sign::SingleCertAndKey::from(shown));
-        let fault = Pair::new(&config.build().unwrap(), server, "a.example").fault();
+        let fault = meet(&config, server).fault();
         assert!(matches!(fault, TlsFault::BadCertificate(_)), "{fault:?}");
     }
 }
@@ -627,7 +624,7 @@ fn a_server_may_ignore_alpn_but_not_choose_another_protocol() {
     let outcome = |protocols: &[&[u8]]| {
         let mut server = leaf.server();
         server.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-        let mut pair = Pair::new(&trusting(&authority).build().unwrap(), server, "a.example");
+        let mut pair = meet(&trusting(&authority), server);
         let outcome = pair.handshake().map_err(fault_of);
         outcome.map(|()| pair.tls.info().unwrap().alpn)
     };
@@ -653,7 +650,7 @@ fn the_client_shows_its_certificate() {
     };
     for versions in [&[&version::TLS12], &[&version::TLS13]] {
         let server = leaf.server_with(versions, Some(&authority));
-        let mut pair = Pair::new(&with.build().unwrap(), server, "a.example");
+        let mut pair = meet(&with, server);
         pair.handshake().unwrap();
         assert_eq!(pair.server.peer_certificates(), Some(&own.chain[..]));
     }
@@ -861,57 +858,6 @@ fn a_write_counts_whole_records_only() {
     );
     assert_eq!(pair.received(), b"request body and more");
     assert_eq!(pair.tls.out.bytes.capacity(), 0);
-}
-
-#[test]
-fn a_large_write_at_every_pace() {
-    let body = pattern(200_000);
-    for version in [&version::TLS12, &version::TLS13] {
-        for (room, write_step, cut) in [
-            (usize::MAX, usize::MAX, 0),
-            (20_000, usize::MAX, 5),
-            (16_406, usize::MAX, 100),
-            (16_405, 4001, 16_384),
-            (1, 1, 199_990),
-            (77, 13, 190_000),
-            (50_000, 3, 40_000),
-        ] {
-            let mut pair = Pair::ready_with(&[version]);
-            pair.wire.write_step = write_step;
-            let body = if room < 100 {
-                &body[..40_000]
-            } else {
-                &body[..]
-            };
-            let cut = cut.min(body.len());
-            let (mut done, mut got) = (0, Vec::new());
-            for _ in 0..1_000_000 {
-                pair.wire.room = room;
-                let parts = if done < cut {
-                    [&body[done..cut], &body[cut..]]
-                } else {
-                    [&body[done..], &[][..]]
-                };
-                match pair.write(&parts) {
-                    Ok(n) => {
-                        assert!(n > 0);
-                        done += n;
-                    }
-                    Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
-                }
-                if room > 1000 || pair.wire.to_server.len() > 10_000 || done == body.len() {
-                    got.extend(pair.received());
-                    // All counted plaintext has arrived.
-                    assert!(got.len() >= done);
-                }
-                if done == body.len() {
-                    break;
-                }
-            }
-            assert!(got == body, "room {room}, step {write_step}, cut {cut}");
-            assert_eq!(pair.tls.out.bytes.capacity(), 0);
-        }
-    }
 }
 
 /// One write for as many records as the buffer holds, and a record for as many parts as it holds.
@@ -1216,7 +1162,7 @@ fn data_sent_with_the_handshake_is_kept() {
         .leaf(&["a.example"], |_| ())
         .server_with(&[&version::TLS13], None);
     server.send_half_rtt_data = true;
-    let mut pair = Pair::new(&trusting(&authority).build().unwrap(), server, "a.example");
+    let mut pair = meet(&trusting(&authority), server);
     let progress = pair.tls.handshake(&mut pair.wire, &mut pair.buf).unwrap();
     assert_eq!(progress, HandshakeProgress::Blocked);
     pair.serve();

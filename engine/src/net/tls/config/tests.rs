@@ -36,25 +36,57 @@ const NO_LIST: &str = "-----BEGIN X509 CRL-----\nMAMCAQA=\n-----END X509 CRL----
 const ENCRYPTED: &str =
     "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAMCAQA=\n-----END ENCRYPTED PRIVATE KEY-----\n";
 
+/// What is wrong in memory, with its part and a word of the error.
 #[test]
-fn invalid_roots() {
-    let (_, key) = self_signed();
-    let key = key.serialize_pem();
-    for (content, text) in [
-        ("", "nothing found"),
-        ("neither PEM nor DER", "nothing found"),
-        (&*key, "nothing found"),
-        (BROKEN, ""),
-        (NO_CERTIFICATE, ""),
+fn what_is_invalid() {
+    let (chain, key) = self_signed();
+    let pem = key.serialize_pem();
+    let foreign = self_signed().1.serialize_pem();
+    let roots = |content: &str| error(|config| config.extra_roots = vec![bytes(content)]);
+    let list = |content: &str| error(|config| config.crls = vec![bytes(content)]);
+    let name = |name: &str| error(|config| config.server_name = Some(name.to_owned()));
+    let client = |key: &str| {
+        let (chain, key) = (bytes(&chain), bytes(key));
+        error(|config| config.client = Some(ClientCertificate { chain, key }))
+    };
+    let upside_down = error(|config| {
+        config.min_version = TlsVersion::V1_3;
+        config.max_version = TlsVersion::V1_2;
+    });
+    let (nothing, no_name) = ("nothing found", "neither a DNS name nor");
+    for (error, part, text) in [
+        (roots(""), TlsPart::Roots, nothing),
+        (roots("neither PEM nor DER"), TlsPart::Roots, nothing),
+        (roots(&pem), TlsPart::Roots, nothing),
+        (roots(BROKEN), TlsPart::Roots, ""),
+        (roots(NO_CERTIFICATE), TlsPart::Roots, ""),
         // The beginning of a DER item.
-        ("0\u{3}", ""),
+        (roots("0\u{3}"), TlsPart::Roots, ""),
+        (error(|it| it.roots = TlsRoots::None), TlsPart::Roots, ""),
+        (list(""), TlsPart::Crl, nothing),
+        (list(&chain), TlsPart::Crl, ""),
+        (list(NO_LIST), TlsPart::Crl, ""),
+        (client(""), TlsPart::ClientKey, nothing),
+        (client(&chain), TlsPart::ClientKey, nothing),
+        (
+            client(ENCRYPTED),
+            TlsPart::ClientKey,
+            "encrypted keys cannot",
+        ),
+        (client("0\u{3}"), TlsPart::ClientKey, ""),
+        (client(&foreign), TlsPart::ClientCertificate, ""),
+        (
+            upside_down,
+            TlsPart::Versions,
+            "the lowest is above the highest",
+        ),
+        (name(""), TlsPart::ServerName, no_name),
+        (name("a b"), TlsPart::ServerName, no_name),
+        (name("x\0y"), TlsPart::ServerName, no_name),
     ] {
-        let error = error(|config| config.extra_roots = vec![bytes(content)]);
-        assert_error(&error, TlsPart::Roots, text);
+        assert_error(&error, part, text);
         assert_eq!(error.path(), None);
     }
-    let nothing_to_trust = error(|config| config.roots = TlsRoots::None);
-    assert_error(&nothing_to_trust, TlsPart::Roots, "");
 }
 
 /// A valid certificate does not hide an invalid one, at any position.
@@ -105,58 +137,22 @@ fn errors_name_the_file() {
     }
 }
 
+/// In DER, and in one file with the chain.
 #[test]
-fn invalid_keys_and_keys_of_other_certificates() {
+fn forms_of_keys() {
     let (chain, key) = self_signed();
-    let (_, other) = self_signed();
-    let with = |key: PemOrDer| {
-        let chain = bytes(&chain);
-        move |config: &mut TlsConfig| config.client = Some(ClientCertificate { chain, key })
-    };
-    for (content, text) in [
-        ("", "nothing found"),
-        (&*chain, "nothing found"),
-        (ENCRYPTED, "encrypted keys cannot be read"),
-        ("0\u{3}", ""),
-    ] {
-        assert_error(&error(with(bytes(content))), TlsPart::ClientKey, text);
-    }
-    let mismatch = error(with(bytes(&other.serialize_pem())));
-    assert_error(&mismatch, TlsPart::ClientCertificate, "");
-    // In DER, and in one file with the chain.
     for key in [
         PemOrDer::Bytes(key.serialize_der()),
         bytes(&format!("{chain}{}", key.serialize_pem())),
     ] {
-        let mut config = TlsConfig::default();
-        with(key)(&mut config);
+        let config = TlsConfig {
+            client: Some(ClientCertificate {
+                chain: bytes(&chain),
+                key,
+            }),
+            ..TlsConfig::default()
+        };
         config.build().unwrap();
-    }
-}
-
-#[test]
-fn invalid_revocation_lists() {
-    let (chain, _) = self_signed();
-    for (content, text) in [("", "nothing found"), (&*chain, ""), (NO_LIST, "")] {
-        let error = error(|config| config.crls = vec![bytes(content)]);
-        assert_error(&error, TlsPart::Crl, text);
-    }
-}
-
-#[test]
-fn invalid_versions_and_names() {
-    let upside_down = error(|config| {
-        config.min_version = TlsVersion::V1_3;
-        config.max_version = TlsVersion::V1_2;
-    });
-    assert_error(
-        &upside_down,
-        TlsPart::Versions,
-        "the lowest is above the highest",
-    );
-    for name in ["", "a b", "a..b", "[::1", "x\0y"] {
-        let error = error(|config| config.server_name = Some(name.to_owned()));
-        assert_error(&error, TlsPart::ServerName, "neither a DNS name nor");
     }
 }
 
