@@ -7,13 +7,12 @@ use std::rc::Rc;
 
 use courser::net::sim::{Peer, SimNet, SimServer};
 use courser::{
-    BatchConfig, BatchOrder, Call, ErrorKind, HostClient, HostConfig, Misuse, PeerFault, Request,
-    Response, TimeLimit,
+    BatchConfig, BatchOrder, Call, ErrorKind, HostClient, HostConfig, Request, Response,
 };
 
 use super::{Failing, MS, near, place, upstream};
 
-/// Answers `/N` after N milliseconds with its target, `/cut` with fewer bytes than announced, `/never` not at all.
+/// Answers `/N` after N milliseconds with its target, `/never` not at all.
 #[derive(Clone, Default)]
 struct Echo {
     heard: Rc<RefCell<Vec<String>>>,
@@ -42,10 +41,6 @@ impl SimServer for Echo {
 
     fn on_timer(&mut self, peer: &mut Peer<'_>, timer: u64) {
         let (_, target) = self.answers.borrow()[timer as usize].clone();
-        if target == "/cut" {
-            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nless");
-            return peer.close();
-        }
         let length = target.len();
         peer.send(format!(
             "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{target}"
@@ -73,30 +68,6 @@ fn config(max_in_flight: usize, order: BatchOrder) -> BatchConfig {
         order,
         ..BatchConfig::default()
     }
-}
-
-#[test]
-fn failures_are_results_among_others() {
-    let (net, _) = served();
-    let mut client = host_client(&net);
-    let calls = [
-        call("/1"),
-        call("/cut"),
-        call("not a target"),
-        call("/never").timeout(100 * MS),
-        call("/2").streaming(true),
-        call("/3"),
-    ];
-    let results = client.call_many(calls, config(2, BatchOrder::Input));
-    let outcomes: Vec<_> = results.map(|(_, done)| done.outcome).collect();
-    assert_eq!(outcomes.len(), 6);
-    let kind = |at: usize| outcomes[at].as_ref().unwrap_err().kind();
-    assert!(outcomes[0].is_ok() && outcomes[5].is_ok());
-    assert!(matches!(kind(1), ErrorKind::Peer(PeerFault::Truncated)));
-    assert!(matches!(kind(2), ErrorKind::Misuse(_)));
-    assert!(matches!(kind(3), ErrorKind::Timeout(TimeLimit::Total)));
-    assert!(matches!(kind(4), ErrorKind::Misuse(Misuse::Streamed)));
-    assert_eq!(client.in_flight(), 0);
 }
 
 #[test]

@@ -11,9 +11,9 @@ use std::time::Duration;
 use courser::net::Net;
 use courser::net::sim::{HttpServer, Link, Peer, SimNet, SimServer, Trace};
 use courser::{
-    Backoff, BalanceConfig, BreakerConfig, Call, Client, Config, Error, ErrorKind, HostClient,
-    HostConfig, PeerFault, PipelineClient, PipelineConfig, Rate, Redirects, Request, Response,
-    Retry, RetryOn, RetryRule, RetryVia, Statuses, Upstream, WaitPolicy,
+    Backoff, BalanceConfig, BreakerConfig, Call, Client, Config, ErrorKind, HostClient, HostConfig,
+    LimitExceeded, PeerFault, Phase, PipelineClient, PipelineConfig, Rate, Redirects, Request,
+    Response, Retry, RetryOn, RetryRule, RetryVia, Sent, Statuses, Upstream, WaitPolicy,
 };
 
 use super::{Failing, MS, Script, client_of, near, numbered, place, silent, upstream};
@@ -386,38 +386,31 @@ fn flushed_names_come_with_all_their_addresses_anew() {
 #[test]
 fn settings_that_a_client_cannot_honour_make_no_client() {
     let net = SimNet::new(1);
-    let refused = |what: &str, outcome: Option<Error>| {
-        let error = outcome.expect(what);
-        let ErrorKind::Misuse(misuse) = error.kind() else {
-            panic!("{error}");
-        };
-        assert!(misuse.to_string().contains(what), "{misuse}");
-    };
-    let of_many = |edit: fn(&mut HostConfig)| {
+    type Edit = fn(&mut HostConfig);
+    let of_many = |edit: Edit| {
         let mut config = Config::default();
         edit(&mut config.host);
         Client::with_net(config, net.clone(), numbered(&net)).err()
     };
-    refused(
-        "spread over addresses",
-        of_many(|it| it.balance = Some(BalanceConfig::default())),
-    );
-    refused("idle connections", of_many(|it| it.min_idle = 2));
-    assert!(of_many(|_| ()).is_none());
-    let pipelined = |edit: fn(&mut HostConfig)| {
+    let pipelined = |edit: Edit| {
         let mut config = PipelineConfig::default();
         edit(&mut config.host);
         PipelineClient::with_net(upstream(), config, net.clone()).err()
     };
-    refused(
-        "spread over addresses",
-        pipelined(|it| it.balance = Some(BalanceConfig::default())),
-    );
-    refused(
-        "policy on waiting",
-        pipelined(|it| it.wait = WaitPolicy::FailFast),
-    );
-    assert!(pipelined(|_| ()).is_none());
+    let balanced: Edit = |it| it.balance = Some(BalanceConfig::default());
+    for (what, refused) in [
+        ("spread over addresses", of_many(balanced)),
+        ("idle connections", of_many(|it| it.min_idle = 2)),
+        ("spread over addresses", pipelined(balanced)),
+        (
+            "policy on waiting",
+            pipelined(|it| it.wait = WaitPolicy::FailFast),
+        ),
+    ] {
+        let error = refused.expect(what);
+        assert_kind!(error, ErrorKind::Misuse(misuse) if misuse.to_string().contains(what));
+    }
+    assert!(of_many(|_| ()).is_none() && pipelined(|_| ()).is_none());
 }
 
 /// One address is slow to connect to, and the breaker of the other one is open: the call returns to where it waited.
@@ -505,6 +498,39 @@ fn a_new_connection_is_not_in_the_way_of_calls_that_a_rate_keeps_back() {
         assert_eq!(done.response.status(), 200);
     }
     assert!(client.counters().opened <= 6, "{:?}", client.counters());
+}
+
+/// The cap over all hosts is a cap like the host's own: who will not wait is told at once.
+#[test]
+fn who_does_not_wait_does_not_wait_for_room_over_all_hosts() {
+    let net = SimNet::new(1);
+    for n in [1, 2] {
+        let slow = Script(|peer: &mut Peer<'_>, _: &[u8]| {
+            peer.wait(100 * MS);
+            peer.send(OK);
+        });
+        net.listen(place(n), Link::default(), slow);
+    }
+    let mut config = Config {
+        max_connections: NonZeroUsize::MIN,
+        ..Config::default()
+    };
+    config.host.wait = WaitPolicy::FailFast;
+    let mut client = client_of(&net, config);
+    client.submit(get("http://1.sim/", 1));
+    assert!(client.wait(Some(10 * MS)).unwrap().is_none());
+    client.submit(get("http://2.sim/", 2));
+    client.submit(get("http://1.sim/", 3));
+    for _ in 0..2 {
+        let done = client.wait(Some(Duration::ZERO)).unwrap();
+        let error = done.expect("an answer at once").outcome.unwrap_err();
+        assert_kind!(error, ErrorKind::Limit(LimitExceeded::Connections(1)));
+        assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
+    }
+    client.wait(None).unwrap().unwrap().outcome.unwrap();
+    // An idle connection makes room.
+    client.get("http://2.sim/", &mut Response::new()).unwrap();
+    assert_eq!((client.counters().open, net.peak_streams()), (1, 1));
 }
 
 #[test]
