@@ -1,9 +1,11 @@
 //! Clients for the black-box tests, ways to drive them, and the check that they leave nothing behind.
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use courser::{
-    Call, Client, Completion, Config, HostClient, HostConfig, Resolver, Timeouts, Upstream,
+    Answer, Call, Client, Completion, Config, DnsError, HostClient, HostConfig, Reply, Resolver,
+    Timeouts, Upstream,
 };
 
 use crate::script::{PATIENCE, Server};
@@ -110,6 +112,25 @@ pub fn any_config() -> Config {
 /// A client of any URL that has no names to look up.
 pub fn any_client(config: Config) -> Client {
     Client::new(config).expect("a readiness queue")
+}
+
+/// Says the same addresses of every name; without addresses, that there is no such name.
+pub struct Saying(Vec<IpAddr>);
+
+/// A resolver that says these addresses of every name.
+pub fn saying(ips: &[&str]) -> Saying {
+    let ips = ips.iter().map(|ip| ip.parse().expect("an address"));
+    Saying(ips.collect())
+}
+
+impl Resolver for Saying {
+    fn lookup(&mut self, _: &str, reply: Reply) {
+        let ips = self.0.iter().copied();
+        reply.answer(match self.0.is_empty() {
+            true => Answer::failed(DnsError::NotFound),
+            false => Answer::found(ips, Duration::from_secs(60)),
+        });
+    }
 }
 
 /// A client of any URL with a resolver.

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use hickory_proto::op::{Message, OpCode, ResponseCode};
-use hickory_proto::rr::rdata::{CNAME, SOA};
+use hickory_proto::rr::rdata::SOA;
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 
 use crate::script::PATIENCE;
@@ -74,11 +74,6 @@ impl Reply {
 pub fn a(owner: &str, ttl: u32, address: &str) -> Record {
     let address: IpAddr = address.parse().expect("an address");
     Record::from_rdata(name(owner), ttl, address.into())
-}
-
-/// An alias.
-pub fn cname(owner: &str, ttl: u32, target: &str) -> Record {
-    Record::from_rdata(name(owner), ttl, RData::CNAME(CNAME(name(target))))
 }
 
 fn name(text: &str) -> Name {

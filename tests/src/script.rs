@@ -44,32 +44,35 @@ pub struct Server {
 impl Server {
     /// A TCP server whose nth connection plays the nth script; connections beyond the list are closed at once.
     pub fn play(scripts: impl IntoIterator<Item = Script>) -> Self {
-        Self::start(
-            Transport::Tcp,
-            Behaviour::List(scripts.into_iter().collect()),
-        )
+        Self::start(Behaviour::List(scripts.into_iter().collect()))
     }
 
     /// A TCP server that plays the same script on every connection.
     pub fn every(script: Script) -> Self {
-        Self::start(Transport::Tcp, Behaviour::Every(script))
+        Self::start(Behaviour::Every(script))
     }
 
     /// A TCP server that answers each request, on any connection, with the bytes that `answer` makes of it.
     pub fn answer(answer: impl Fn(&Request) -> Vec<u8> + Send + Sync + 'static) -> Self {
-        Self::start(Transport::Tcp, Behaviour::Answer(Box::new(answer)))
+        Self::start(Behaviour::Answer(Box::new(answer)))
     }
 
-    /// A server on `transport` with any behaviour.
-    pub fn start(transport: Transport, behaviour: Behaviour) -> Self {
-        let (listener, place) = transport.listen().expect("listen on loopback");
-        Self::run(listener, place, behaviour)
+    /// A server on a Unix socket that plays the same script on every connection.
+    pub fn on_unix_socket(script: Script) -> Self {
+        let (listener, place) = listen_at_path().expect("listen on a Unix socket");
+        Self::run(listener, place, Behaviour::Every(script))
     }
 
-    /// A TCP server at that address, such as one of several with one port.
-    pub fn start_at(address: SocketAddr, behaviour: Behaviour) -> io::Result<Self> {
+    /// A TCP server at that address, such as one of several with one port, that plays the same script on every connection.
+    pub fn start_at(address: SocketAddr, script: Script) -> io::Result<Self> {
         let (listener, place) = listen_at(address)?;
-        Ok(Self::run(listener, place, behaviour))
+        Ok(Self::run(listener, place, Behaviour::Every(script)))
+    }
+
+    fn start(behaviour: Behaviour) -> Self {
+        let loopback = (Ipv4Addr::LOCALHOST, 0).into();
+        let (listener, place) = listen_at(loopback).expect("listen on loopback");
+        Self::run(listener, place, behaviour)
     }
 
     fn run(listener: Socket, place: Place, behaviour: Behaviour) -> Self {
@@ -179,17 +182,8 @@ impl Drop for Server {
     }
 }
 
-/// Where a server listens.
-#[derive(Clone, Copy, Debug)]
-pub enum Transport {
-    /// A free port of 127.0.0.1.
-    Tcp,
-    /// A socket in a temporary directory.
-    Unix,
-}
-
 /// What a server does with its connections.
-pub enum Behaviour {
+enum Behaviour {
     /// The nth connection plays the nth script; later ones are closed at once.
     List(Vec<Script>),
     /// All connections play the same script.
@@ -199,7 +193,7 @@ pub enum Behaviour {
 }
 
 /// Makes the bytes of a response of a request.
-pub type Answer = dyn Fn(&Request) -> Vec<u8> + Send + Sync;
+type Answer = dyn Fn(&Request) -> Vec<u8> + Send + Sync;
 
 /// A request as it came over the wire.
 #[derive(Clone)]
@@ -483,24 +477,17 @@ enum Place {
     Unix { path: PathBuf, _directory: TempDir },
 }
 
-impl Transport {
-    fn listen(self) -> io::Result<(Socket, Place)> {
-        match self {
-            Self::Tcp => listen_at((Ipv4Addr::LOCALHOST, 0).into()),
-            Self::Unix => {
-                let directory = tempfile::tempdir()?;
-                let path = directory.path().join("http.sock");
-                let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-                socket.bind(&SockAddr::unix(&path)?)?;
-                socket.listen(LISTEN_BACKLOG)?;
-                let place = Place::Unix {
-                    path,
-                    _directory: directory,
-                };
-                Ok((socket, place))
-            }
-        }
-    }
+fn listen_at_path() -> io::Result<(Socket, Place)> {
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("http.sock");
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&SockAddr::unix(&path)?)?;
+    socket.listen(LISTEN_BACKLOG)?;
+    let place = Place::Unix {
+        path,
+        _directory: directory,
+    };
+    Ok((socket, place))
 }
 
 fn listen_at(address: SocketAddr) -> io::Result<(Socket, Place)> {

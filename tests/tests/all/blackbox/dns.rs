@@ -13,8 +13,8 @@ use courser::{
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 use tests::clients::{any_config, assert_none_left, named_client};
-use tests::dns::{DnsServer, Reply, a, cname};
-use tests::script::{Behaviour, PATIENCE, Server, connection, eventually, on_one_port};
+use tests::dns::{DnsServer, Reply, a};
+use tests::script::{PATIENCE, Server, connection, eventually, on_one_port};
 
 use super::CLOSING;
 
@@ -150,8 +150,7 @@ fn the_next_server_is_asked_and_stays_the_first() {
 #[test]
 fn servers_that_all_fail_are_named_by_their_answer_and_left_alone_for_a_while() {
     let server = closing();
-    let one = DnsServer::start(|_| Reply::failure());
-    let other = DnsServer::start(|_| Reply::failure());
+    let [one, other] = [(); 2].map(|()| DnsServer::start(|_| Reply::failure()));
     let resolver = HickoryResolver::with_servers(servers([&one, &other]));
     let dns = DnsConfig {
         negative_ttl: Duration::from_secs(3600),
@@ -181,39 +180,6 @@ fn what_does_not_fit_into_a_datagram_comes_over_tcp() {
 }
 
 // ---- what names lead to
-
-#[test]
-fn aliases_are_followed_and_the_shortest_time_holds() {
-    let server = closing();
-    let dns = DnsServer::start(|q| match q.name.as_str() {
-        "www.test." => Reply::found([
-            cname("www.test.", 3600, "cdn.test."),
-            cname("cdn.test.", 0, "host.test."),
-            a("host.test.", 3600, "127.0.0.1"),
-        ]),
-        // The rest must be asked for.
-        "piecewise.test." => Reply::found([cname("piecewise.test.", 3600, "host.test.")]),
-        "host.test." => Reply::found([a("host.test.", 3600, "127.0.0.1")]),
-        "round.test." => Reply::found([cname("round.test.", 3600, "about.test.")]),
-        "about.test." => Reply::found([cname("about.test.", 3600, "round.test.")]),
-        _ => Reply::not_found(60),
-    });
-    let mut client = client_of(&dns, exact());
-    for asked in 1..=2 {
-        assert_eq!(get(&mut client, "www.test", &server).unwrap(), "127.0.0.1");
-        assert_eq!(dns.asked("www.test."), asked);
-    }
-    assert_eq!(
-        get(&mut client, "piecewise.test", &server).unwrap(),
-        "127.0.0.1"
-    );
-    let error = dns_error(get(&mut client, "round.test", &server));
-    assert!(
-        matches!(error, DnsError::NoAddresses | DnsError::Resolver(_)),
-        "{error:?}"
-    );
-    assert_none_left(client, [&server]);
-}
 
 #[test]
 fn the_search_list_holds_for_short_names_and_not_with_a_last_dot() {
@@ -270,10 +236,7 @@ fn the_hosts_file_goes_before_the_servers_and_is_read_again() {
 #[test]
 fn both_families_are_asked_for_and_ipv6_comes_first() {
     let both = on_one_port(&["127.0.0.1", "::1"], |at| {
-        Server::start_at(
-            at,
-            Behaviour::Every(connection().request().send(CLOSING).close()),
-        )
+        Server::start_at(at, connection().request().send(CLOSING).close())
     });
     let dns = DnsServer::start(|q| match (q.name.as_str(), q.kind) {
         ("half.test.", RecordType::AAAA) => Reply::failure(),

@@ -1,15 +1,13 @@
 //! The limit on the bytes of bodies that a client holds for all calls together.
 
-use std::io::{Read as _, Write};
+use std::io::Read as _;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use courser::{
-    Call, Codings, Counters, ErrorKind, HostConfig, LimitExceeded, PipelineClient, PipelineConfig,
-    Request, Response, Upstream,
+    Call, Counters, ErrorKind, HostConfig, LimitExceeded, PipelineClient, PipelineConfig, Request,
+    Response, Upstream,
 };
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use tests::clients::{client_with, config};
 use tests::script::{Gate, Server, connection};
 
@@ -106,29 +104,4 @@ fn pipelined_answers_count_until_they_are_taken() {
         matches!(error.kind(), ErrorKind::Limit(limit) if *limit == held)
     });
     assert!(limits.next().is_some());
-}
-
-#[test]
-fn decoded_bytes_count_although_few_bytes_came() {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&vec![0; 900 * KIB]).unwrap();
-    let body = encoder.finish().unwrap();
-    assert!(body.len() < 8 * KIB);
-    let head = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ";
-    let answer = [format!("{head}{}\r\n\r\n", body.len()).as_bytes(), &body].concat();
-    let server = Server::every(connection().always(answer));
-    let config = HostConfig {
-        codings: Codings::all(),
-        ..limited(LIMIT)
-    };
-    let mut client = client_with(&server, config);
-    calls(8).for_each(|call| _ = client.submit(call));
-    until_all_ended(|| {
-        client.maintain(Duration::from_millis(10)).unwrap();
-        client.counters()
-    });
-    let ended: Vec<_> = std::iter::from_fn(|| client.wait(None).unwrap()).collect();
-    assert_eq!(ended.len(), 8);
-    let served = ended.iter().filter(|done| done.outcome.is_ok());
-    assert_eq!(served.count(), 1);
 }

@@ -6,27 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use courser::{
-    AddressPolicy, Answer, Call, Config, ErrorKind, Proxies, Redirects, Reply, Request, Resolver,
-    Response, Sent,
+    AddressPolicy, Call, Config, ErrorKind, Proxies, Redirects, Request, Response, Sent,
 };
-use tests::clients::{any_config, assert_none_left, named_client, run_any};
-use tests::script::{Behaviour, Server, connection, on_one_port};
+use tests::clients::{any_config, assert_none_left, named_client, run_any, saying};
+use tests::script::{Server, connection, on_one_port};
 
 use super::OK;
-
-/// Says these addresses of every name.
-#[derive(Clone)]
-struct Saying(Vec<IpAddr>);
-
-impl Resolver for Saying {
-    fn lookup(&mut self, _: &str, reply: Reply) {
-        reply.answer(Answer::found(self.0.iter().copied(), Duration::ZERO));
-    }
-}
-
-fn saying(ips: &[&str]) -> Saying {
-    Saying(ips.iter().map(|ip| ip.parse().unwrap()).collect())
-}
 
 /// A configuration with that policy.
 fn guarded(policy: AddressPolicy) -> Config {
@@ -34,6 +19,7 @@ fn guarded(policy: AddressPolicy) -> Config {
     config.host.addresses = policy;
     config.redirects = Redirects::limit(5);
     config.host.dns.min_ttl = Duration::ZERO;
+    config.host.dns.max_ttl = Duration::ZERO;
     config
 }
 
@@ -72,7 +58,7 @@ fn names_are_judged_by_each_of_their_addresses() {
 #[test]
 fn what_is_allowed_is_used_and_the_rest_passed_over() {
     let both = on_one_port(&["127.0.0.1", "127.0.0.2"], |at| {
-        Server::start_at(at, Behaviour::Every(connection().always(OK)))
+        Server::start_at(at, connection().always(OK))
     });
     let port = both[0].address().port();
     let policy = AddressPolicy::deny_private().allow("127.0.0.2".parse().unwrap());

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use courser::proto::ProxyFault;
 use courser::{
-    AddressPolicy, Answer, Call, Client, Config, DnsError, ErrorKind, Observer, ObserverEvent,
-    Phase, Proxies, Reply, Report, Request, Resolver, Response, Sent, Timeouts, TlsConfig,
-    TlsFault,
+    AddressPolicy, Call, Client, Config, DnsError, ErrorKind, Observer, ObserverEvent, Phase,
+    Proxies, Report, Request, Response, Sent, Timeouts, TlsConfig, TlsFault,
 };
-use tests::clients::{any_client, any_config, assert_none_left, named_client, run_any};
+use tests::clients::{any_client, any_config, assert_none_left, named_client, run_any, saying};
 use tests::script::{PATIENCE, Script, Server, connection};
 use tests::tls::{Acceptor, Authority};
 
@@ -57,24 +56,7 @@ fn client(proxies: Proxies, tls: TlsConfig) -> Client {
     let mut config = config(proxies);
     config.host.tls = tls;
     config.host.timeouts = DEADLINE;
-    named_client(config, NoNames)
-}
-
-/// Names that are looked up here although the proxy should do it.
-struct NoNames;
-
-impl Resolver for NoNames {
-    fn lookup(&mut self, _name: &str, reply: Reply) {
-        reply.answer(Answer::failed(DnsError::NotFound));
-    }
-}
-
-struct Fixed([u8; 4]);
-
-impl Resolver for Fixed {
-    fn lookup(&mut self, _name: &str, reply: Reply) {
-        reply.answer(Answer::found([self.0.into()], Duration::from_secs(60)));
-    }
+    named_client(config, saying(&[]))
 }
 
 fn origin() -> (Authority, Acceptor) {
@@ -181,7 +163,7 @@ fn a_proxy_has_a_tls_configuration_of_its_own() {
         let mut config = config(all("https", proxy));
         config.host.tls = tls;
         config.proxy_tls = proxy_tls;
-        named_client(config, NoNames)
+        named_client(config, saying(&[]))
     };
     for proxy_tls in [company.trusted(), insecure()] {
         let proxy = start();
@@ -364,7 +346,7 @@ fn http_goes_through_a_tunnel_when_it_must_or_may() {
                 to_port: port,
             })
             .collect();
-        let mut client = named_client(config, NoNames);
+        let mut client = named_client(config, saying(&[]));
         get(&mut client, "http://a.example/x");
         let lines = proxy.lines();
         match connect {
@@ -417,7 +399,7 @@ fn tunnels_are_observed() {
             };
             tell.lock().unwrap().push(line);
         }));
-        let mut client = named_client(config, NoNames);
+        let mut client = named_client(config, saying(&[]));
         let outcome = client.get("https://a.example/", &mut Response::new());
         assert_eq!(outcome.is_ok(), reply == ESTABLISHED);
         let connect =
@@ -460,7 +442,7 @@ fn socks5_is_told_an_address_and_socks5h_a_name() {
     ];
     for (scheme, url, expected) in cases {
         let proxy = Server::play([socks(expected.len()).always(OK)]);
-        let mut client = named_client(config(all(scheme, &proxy)), Fixed([192, 0, 2, 7]));
+        let mut client = named_client(config(all(scheme, &proxy)), saying(&["192.0.2.7"]));
         let report = get(&mut client, url);
         assert!(report.timings().proxy.is_some());
         assert!(get(&mut client, url).reused());
@@ -478,19 +460,10 @@ fn socks5_is_told_the_address_that_is_fixed_for_the_port() {
     let mut config = config(all("socks5", &proxy));
     let fixed = "192.0.2.9".parse().unwrap();
     config.host.dns.resolve("a.example", Some(8080), [fixed]);
-    let mut client = named_client(config, NoNames);
+    let mut client = named_client(config, saying(&[]));
     get(&mut client, "http://a.example:8080/");
     assert_eq!(proxy.taken(), [vec![5, 1, 0], expected]);
     assert_none_left(client, [&proxy]);
-}
-
-struct Several(Vec<[u8; 4]>);
-
-impl Resolver for Several {
-    fn lookup(&mut self, _name: &str, reply: Reply) {
-        let addresses: Vec<_> = self.0.iter().map(|ip| (*ip).into()).collect();
-        reply.answer(Answer::found(addresses, Duration::from_secs(60)));
-    }
 }
 
 /// What a SOCKS5 proxy is asked for an address, and its answer.
@@ -516,7 +489,7 @@ fn socks5_is_told_the_next_address() {
             asked(0).request().send(OK).close(),
             asked(0).always(OK),
         ]);
-        let names = Several((7..=9).map(|last| [192, 0, 2, last]).collect());
+        let names = saying(&["192.0.2.7", "192.0.2.8", "192.0.2.9"]);
         let mut client = named_client(config(all("socks5", &proxy)), names);
         let report = get(&mut client, "http://a.example/");
         assert_eq!(report.attempts(), 1);
@@ -534,7 +507,7 @@ fn socks5_is_told_the_next_address() {
 
 #[test]
 fn socks5_runs_out_of_addresses() {
-    let names = vec![[192, 0, 2, 7], [10, 0, 0, 1], [192, 0, 2, 8]];
+    let names = ["192.0.2.7", "10.0.0.1", "192.0.2.8"];
     let unreachable = Server::play([asked(5), asked(4)]);
     // What else a proxy says is not about the address.
     let failing = Server::play([asked(1)]);
@@ -547,7 +520,7 @@ fn socks5_runs_out_of_addresses() {
         let documentation = "192.0.2.0/24".parse().unwrap();
         let policy = AddressPolicy::deny_private();
         config.host.addresses = policy.allow(loopback).allow(documentation);
-        let mut client = named_client(config, Several(names.clone()));
+        let mut client = named_client(config, saying(&names));
         assert_eq!(self::fault(&mut client, "http://a.example/"), fault);
         assert_eq!(addresses(&proxy), told, "one is not allowed");
         assert_none_left(client, [&proxy]);

@@ -1,19 +1,18 @@
 //! What went wrong once: one test for each, named after it.
 
 use std::io::Write as _;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use courser::{
     Call, Codings, Config, CookieJar, ErrorKind, HostConfig, LatePolicy, LimitExceeded, Limits,
-    Observer, ObserverEvent, Phase, Read, Request, Response, Sent, WaitPolicy,
+    Observer, ObserverEvent, Read, Request, Response,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tests::clients::{any_client, any_config, client, client_with, config, drive_all};
-use tests::script::{Gate, PATIENCE, Server, connection, eventually};
+use tests::script::{Gate, Server, connection, eventually};
 
 use super::{OK, response};
 
@@ -242,44 +241,4 @@ fn addresses_in_urls_are_not_looked_up() {
         assert_eq!(report.timings().resolve.is_some(), resolved, "{host}");
     }
     assert_eq!(heard.load(Ordering::SeqCst), 1);
-}
-
-/// The cap over all hosts is a cap like the host's own: who will not wait is told at once.
-#[test]
-fn who_does_not_wait_does_not_wait_for_room_over_all_hosts() {
-    let gate = Gate::new();
-    let slow = Server::every(connection().request().wait(&gate).send(OK).always(OK));
-    let other = Server::every(connection().always(OK));
-    let mut config = any_config();
-    config.max_connections = NonZeroUsize::MIN;
-    config.host.wait = WaitPolicy::FailFast;
-    let mut client = any_client(config);
-    let call = |server: &Server, tag| {
-        let url = format!("http://{}/", server.address());
-        Call::new(Request::get(url), Response::new()).tag(tag)
-    };
-    client.submit(call(&slow, 1));
-    eventually("the first call has the connection", || {
-        client.maintain(Duration::from_millis(1)).unwrap();
-        gate.arrived() == 1
-    });
-    client.submit(call(&other, 2));
-    client.submit(call(&slow, 3));
-    for _ in 0..2 {
-        let done = client
-            .wait(Some(PATIENCE))
-            .unwrap()
-            .expect("an answer at once");
-        assert_ne!(done.tag, 1);
-        let error = done.outcome.unwrap_err();
-        assert_kind!(error, ErrorKind::Limit(LimitExceeded::Connections(1)));
-        assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
-    }
-    gate.open();
-    client.wait(None).unwrap().unwrap().outcome.unwrap();
-    // An idle connection makes room.
-    client.submit(call(&other, 4));
-    client.wait(None).unwrap().unwrap().outcome.unwrap();
-    assert_eq!(client.counters().open, 1);
-    assert_eq!(other.accepted(), 1);
 }

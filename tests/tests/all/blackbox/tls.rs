@@ -300,7 +300,7 @@ fn credentials_stay_with_their_origin_over_tls_too() {
         "x-api-key",
     ];
     let told = |request: &tests::script::Request| names.map(|name| request.header(name).len());
-    let send = |url: String, streaming: bool| {
+    let send = |url: String| {
         let mut config = any_config();
         config.host.tls = authority.trusted();
         config.redirects = Redirects::limit(3);
@@ -314,15 +314,10 @@ fn credentials_stay_with_their_origin_over_tls_too() {
             .sensitive_header("User-Agent", "secret")
             .header("Host", "own.example")
             .header("X-Open", "open");
-        client.submit(Call::new(request, Response::new()).streaming(streaming));
-        let mut done = client.wait(None).unwrap().unwrap();
-        done.outcome.as_ref().unwrap();
-        assert_eq!(done.response.status(), 200);
-        let hops = done.report.redirects().len();
-        if let Some(id) = done.body.take() {
-            client.cancel(id);
-        }
-        (client, hops)
+        let mut response = Response::new();
+        let report = client.call(&mut request, &mut response).unwrap();
+        assert_eq!(response.status(), 200);
+        (client, report.redirects().len())
     };
     // To another server: each change of scheme, and of the port or the name alone.
     for (from, to, host) in [
@@ -331,32 +326,28 @@ fn credentials_stay_with_their_origin_over_tls_too() {
         (true, true, "127.0.0.1"),
         (true, true, "localhost"),
     ] {
-        for streaming in [false, true] {
-            let there = ending(to);
-            let here = leading(from, &format!("{}/to", base(to, host, &there)));
-            let (client, hops) = send(base(from, "127.0.0.1", &here), streaming);
-            assert_eq!((hops, told(&here.requests()[0])), (1, [1; 4]));
-            let landed = &there.requests()[0];
-            assert_eq!(told(landed), [0; 4], "{from} {to}: {}", landed.head());
-            assert_eq!(landed.header("x-open"), ["open"]);
-            let origin = base(to, host, &there);
-            assert_eq!(landed.header("host"), [origin.split_once("://").unwrap().1]);
-            assert!(!landed.head().contains("secret"));
-            assert_none_left(client, [&here, &there]);
-        }
+        let there = ending(to);
+        let here = leading(from, &format!("{}/to", base(to, host, &there)));
+        let (client, hops) = send(base(from, "127.0.0.1", &here));
+        assert_eq!((hops, told(&here.requests()[0])), (1, [1; 4]));
+        let landed = &there.requests()[0];
+        assert_eq!(told(landed), [0; 4], "{from} {to}: {}", landed.head());
+        assert_eq!(landed.header("x-open"), ["open"]);
+        let origin = base(to, host, &there);
+        assert_eq!(landed.header("host"), [origin.split_once("://").unwrap().1]);
+        assert!(!landed.head().contains("secret"));
+        assert_none_left(client, [&here, &there]);
     }
     // On the same origin, all of it stays.
-    for streaming in [false, true] {
-        let server = leading(true, "/to");
-        let (client, hops) = send(base(true, "127.0.0.1", &server), streaming);
-        assert_eq!(hops, 1);
-        for request in server.requests() {
-            assert_eq!(told(&request), [1; 4], "{}", request.head());
-            assert_eq!(request.header("host"), ["own.example"]);
-        }
-        assert_eq!(server.requests()[1].target(), "/to");
-        assert_none_left(client, [&server]);
+    let server = leading(true, "/to");
+    let (client, hops) = send(base(true, "127.0.0.1", &server));
+    assert_eq!(hops, 1);
+    for request in server.requests() {
+        assert_eq!(told(&request), [1; 4], "{}", request.head());
+        assert_eq!(request.header("host"), ["own.example"]);
     }
+    assert_eq!(server.requests()[1].target(), "/to");
+    assert_none_left(client, [&server]);
 }
 
 /// A redirect to another origin takes neither the client's certificate along nor that of the call, nor a session that

@@ -7,27 +7,17 @@ use std::time::Duration;
 
 use courser::proto::Scheme;
 use courser::{
-    AddressPolicy, Answer, Call, Completion, Config, ConnectTo, DnsError, ErrorKind, HostClient,
-    HostConfig, Misuse, PemOrDer, PipelineClient, PipelineConfig, Proxies, Rate, Redirects, Reply,
-    Report, Request, Resolver, Response, TlsConfig, UnixSocket, Upstream,
+    AddressPolicy, Call, Config, ConnectTo, ErrorKind, HostClient, HostConfig, Misuse, PemOrDer,
+    PipelineClient, PipelineConfig, Proxies, Rate, Redirects, Reply, Report, Request, Resolver,
+    Response, TlsConfig, UnixSocket, Upstream,
 };
-use tests::clients::{any_config, assert_none_left, assert_nothing_left, config, named_client};
-use tests::script::{Behaviour, PATIENCE, Server, Transport, connection};
+use tests::clients::{
+    any_config, assert_none_left, assert_nothing_left, config, named_client, saying,
+};
+use tests::script::{PATIENCE, Server, connection};
 use tests::tls::{Acceptor, Authority};
 
 use super::{CLOSING, OK};
-
-/// Answers each question for `api.example` with these addresses.
-struct Names(Vec<IpAddr>);
-
-impl Resolver for Names {
-    fn lookup(&mut self, name: &str, reply: Reply) {
-        reply.answer(match name {
-            "api.example" => Answer::found(self.0.iter().copied(), Duration::from_secs(60)),
-            _ => Answer::failed(DnsError::NotFound),
-        });
-    }
-}
 
 /// Must not be asked.
 struct Nobody;
@@ -57,7 +47,7 @@ fn by_name(server: &Server) -> Upstream {
 }
 
 fn client(upstream: Upstream, config: HostConfig) -> HostClient {
-    HostClient::with_resolver(upstream, config, Names(vec![HERE])).unwrap()
+    HostClient::with_resolver(upstream, config, saying(&["127.0.0.1"])).unwrap()
 }
 
 fn call(target: impl Into<String>) -> Call {
@@ -127,7 +117,7 @@ fn settings_of_names_and_addresses_hold() {
         ..config()
     };
     for upstream in [upstream, Upstream::tcp([server.address()])] {
-        let names = Names(vec![HERE]);
+        let names = saying(&["127.0.0.1"]);
         let mut client = HostClient::with_resolver(upstream, denying.clone(), names).unwrap();
         let error = client.get("/", &mut Response::new()).unwrap_err();
         assert_kind!(error, ErrorKind::Denied(ip) if *ip == HERE);
@@ -179,11 +169,8 @@ fn what_a_client_cannot_do_is_an_error() {
 #[test]
 fn a_client_reaches_hosts_at_unix_sockets() {
     let (authority, acceptor) = trusted();
-    let plain = Server::start(Transport::Unix, Behaviour::Every(connection().always(OK)));
-    let secure = Server::start(
-        Transport::Unix,
-        Behaviour::Every(connection().tls(&acceptor).always(OK)),
-    );
+    let plain = Server::on_unix_socket(connection().always(OK));
+    let secure = Server::on_unix_socket(connection().tls(&acceptor).always(OK));
     let proxy = Server::every(connection().always(OK));
     let proxy_url = format!("http://{}", proxy.address());
     let config = Config {
@@ -254,45 +241,25 @@ fn a_client_reaches_hosts_at_unix_sockets() {
 
 // ---- pipelining over TLS
 
-/// One connection.
-fn one_connection(tls: TlsConfig) -> PipelineConfig {
-    let mut host = with_tls(tls);
-    host.max_connections = NonZeroUsize::MIN;
-    PipelineConfig {
-        host,
-        max_pending: NonZeroUsize::new(200).unwrap(),
-        ..PipelineConfig::default()
-    }
-}
-
-fn pipeline(server: &Server, config: PipelineConfig) -> PipelineClient {
-    PipelineClient::with_resolver(by_name(server), config, Names(vec![HERE])).unwrap()
-}
-
-/// The completions in the order in which they came.
-fn drive(client: &mut PipelineClient) -> Vec<Completion> {
-    let mut completions = Vec::new();
-    while let Some(done) = client.wait(Some(PATIENCE)).unwrap() {
-        completions.push(done);
-    }
-    assert_eq!(client.in_flight(), 0, "calls hang: {:?}", client.counters());
-    completions
-}
-
 #[test]
 fn calls_that_give_up_behind_encrypted_requests() {
     let (authority, acceptor) = trusted();
     let server = Server::every(connection().tls(&acceptor).always(OK));
-    let mut config = one_connection(authority.trusted());
+    let mut config = PipelineConfig {
+        host: with_tls(authority.trusted()),
+        max_pending: NonZeroUsize::new(200).unwrap(),
+        ..PipelineConfig::default()
+    };
+    config.host.max_connections = NonZeroUsize::MIN;
     // Far fewer bytes than TLS encrypts at once.
     config.host.bytes_out = Some(Rate {
         count: 1_000_000.try_into().unwrap(),
         per: Duration::from_secs(1),
         burst: 16_384.try_into().unwrap(),
     });
-    let mut client = pipeline(&server, config);
-    client.submit(call("/first"));
-    assert_eq!(drive(&mut client).len(), 1);
+    let names = saying(&["127.0.0.1"]);
+    let mut client = PipelineClient::with_resolver(by_name(&server), config, names).unwrap();
+    client.get("/first", &mut Response::new()).unwrap();
     let long = "x".repeat(3000);
     let target = |number: u64| format!("/{number}?{long}");
     let ids: Vec<_> = (0..100)
@@ -306,7 +273,9 @@ fn calls_that_give_up_behind_encrypted_requests() {
         .collect();
     assert!(cancelled.len() > 1);
     let mut done: Vec<_> = first.into_iter().collect();
-    done.extend(drive(&mut client));
+    while let Some(next) = client.wait(Some(PATIENCE)).unwrap() {
+        done.push(next);
+    }
     let good = done.iter().filter(|done| done.outcome.is_ok());
     let good: Vec<u64> = good.map(|done| done.tag).collect();
     let expected = (0..100).filter(|number| !cancelled.contains(number));
