@@ -568,22 +568,15 @@ mod tests {
     /// Each error has one line of text, and one kind of `io::Error`.
     #[test]
     fn one_line_and_one_kind_for_each() {
-        let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        use io::ErrorKind::{ConnectionRefused, InvalidData, Other, TimedOut, UnexpectedEof};
+        let refused = io::Error::from(ConnectionRefused);
         let far = IpAddr::from([10, 0, 0, 1]);
         let cases: [(ErrorKind, &str, io::ErrorKind); 9] = [
-            (PeerFault::Empty.into(), "", io::ErrorKind::UnexpectedEof),
-            (PeerFault::BadHeader.into(), "", io::ErrorKind::InvalidData),
-            (
-                refused().into(),
-                "connecting failed",
-                io::ErrorKind::ConnectionRefused,
-            ),
-            (TimeLimit::Total.into(), "", io::ErrorKind::TimedOut),
-            (
-                ErrorKind::Dns(DnsError::Timeout),
-                "",
-                io::ErrorKind::TimedOut,
-            ),
+            (PeerFault::Empty.into(), "", UnexpectedEof),
+            (PeerFault::BadHeader.into(), "", InvalidData),
+            (refused.into(), "connecting failed", ConnectionRefused),
+            (TimeLimit::Total.into(), "", TimedOut),
+            (DnsError::Timeout.into(), "", TimedOut),
             (
                 ErrorKind::Denied(far),
                 "the address policy refuses 10.0.0.1",
@@ -592,13 +585,13 @@ mod tests {
             (
                 ErrorKind::BreakerOpen(Instant::now()),
                 "the circuit breaker is open for 0.0ns more",
-                io::ErrorKind::ConnectionRefused,
+                ConnectionRefused,
             ),
-            (ErrorKind::Cancelled, "cancelled", io::ErrorKind::Other),
+            (ErrorKind::Cancelled, "cancelled", Other),
             (
                 Stopped::ShutDown.into(),
                 "the shared client has been shut down",
-                io::ErrorKind::Other,
+                Other,
             ),
         ];
         for (kind, text, expected) in cases {

@@ -455,27 +455,21 @@ mod tests {
             DnsError::Config("no servers".into()),
             DnsError::Unanswered,
         ] {
-            assert_eq!(health(ours.clone().into(), Phase::Resolve), Unknown);
-            assert_eq!(
-                health(ProxyFault::Name(ours).into(), Phase::Resolve),
-                Unknown
-            );
+            for kind in [ours.clone().into(), ProxyFault::Name(ours).into()] {
+                assert_eq!(health(kind, Phase::Resolve), Unknown);
+            }
         }
         for theirs in [
             DnsError::NotFound,
             DnsError::Timeout,
             DnsError::ServerFailure(2),
         ] {
-            assert_eq!(health(theirs.clone().into(), Phase::Resolve), Failure);
-            assert_eq!(
-                health(ProxyFault::Name(theirs).into(), Phase::Resolve),
-                Failure
-            );
+            for kind in [theirs.clone().into(), ProxyFault::Name(theirs).into()] {
+                assert_eq!(health(kind, Phase::Resolve), Failure);
+            }
         }
-        assert_eq!(
-            health(ErrorKind::Shortage(Shortage::Memory), Phase::Connect),
-            Unknown
-        );
+        let shortage = ErrorKind::Shortage(Shortage::Memory);
+        assert_eq!(health(shortage, Phase::Connect), Unknown);
         assert_eq!(health(TimeLimit::Total.into(), Phase::Queue), Unknown);
         assert_eq!(health(TlsFault::UnknownIssuer.into(), Phase::Tls), Failure);
     }

@@ -435,9 +435,8 @@ mod tests {
 
     #[test]
     fn rules_hold_for_their_class_alone() {
-        use FailureClass::{
-            ConnectTimeout, Dns, FirstByteTimeout, ReadTimeout, Refused, Reset, Truncated,
-        };
+        use FailureClass::FirstByteTimeout as Waiting;
+        use FailureClass::{ConnectTimeout, Dns, ReadTimeout, Refused, Reset, Truncated};
         use Sent::{NoReplyByte, Nothing, Partial};
         use TimeLimit as By;
         use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable};
@@ -453,18 +452,8 @@ mod tests {
             (late(By::Resolve), Phase::Resolve, Nothing, Dns),
             (late(By::Connect), Phase::Connect, Nothing, ConnectTimeout),
             (late(By::Handshake), Phase::Tls, Nothing, ConnectTimeout),
-            (
-                late(By::FirstByte),
-                Phase::FirstByte,
-                NoReplyByte,
-                FirstByteTimeout,
-            ),
-            (
-                late(By::Adaptive),
-                Phase::FirstByte,
-                NoReplyByte,
-                FirstByteTimeout,
-            ),
+            (late(By::FirstByte), Phase::FirstByte, NoReplyByte, Waiting),
+            (late(By::Adaptive), Phase::FirstByte, NoReplyByte, Waiting),
             (late(By::BetweenBytes), Phase::Body, Partial, ReadTimeout),
             (late(By::Write), Phase::Send, NoReplyByte, ReadTimeout),
         ];
@@ -485,21 +474,14 @@ mod tests {
             assert!(again(decide(&retry, &get, 1)) && again(decide(&retry, &get, 2)));
             assert_eq!(decide(&retry, &get, 3), Verdict::GiveUp, "{class:?}");
             // A POST of which something was sent is not sent again, unless this was asked for.
-            assert_eq!(
-                again(decide(&retry, &post, 1)),
-                sent == Sent::Nothing,
-                "{class:?}"
-            );
+            let unsent = sent == Sent::Nothing;
+            assert_eq!(again(decide(&retry, &post, 1)), unsent, "{class:?}");
             let any_method = with(RetryRule {
                 any_method: true,
                 ..rule
             });
             assert!(again(decide(&any_method, &post, 1)));
-            let other = match class {
-                FailureClass::Tls => FailureClass::Dns,
-                _ => FailureClass::Tls,
-            };
-            let retry = with(RetryRule::new(RetryOn::Failure(other)));
+            let retry = with(RetryRule::new(RetryOn::Failure(FailureClass::Tls)));
             assert_eq!(decide(&retry, &get, 1), Verdict::GiveUp, "{class:?}");
         }
         let done = Error::new(TimeLimit::Total, Phase::Body, Sent::Partial);

@@ -391,49 +391,35 @@ fn each_bad_certificate_has_its_own_fault() {
     let expired = authority.leaf(&["a.example"], |params| {
         params.not_after = date_time_ymd(2020, 1, 1);
     });
-    let TlsFault::Expired { ago } = fault(&trust, &expired) else {
-        panic!()
-    };
-    assert!(ago.as_secs() > 5 * 365 * 86_400);
+    let years = 5 * 365 * 86_400;
+    assert!(matches!(fault(&trust, &expired), TlsFault::Expired { ago } if ago.as_secs() > years));
 
     let early = authority.leaf(&["a.example"], |params| {
         params.not_before = date_time_ymd(4000, 1, 1);
     });
     assert!(matches!(fault(&trust, &early), TlsFault::NotYetValid { ahead } if !ahead.is_zero()));
 
-    let misnamed = authority.leaf(&["b.example", "*.c.example", "10.0.0.1"], |_| ());
-    assert_eq!(
-        fault(&trust, &misnamed),
-        TlsFault::WrongName {
-            expected: "a.example".to_owned(),
-            presented: ["b.example", "*.c.example", "10.0.0.1"]
-                .map(str::to_owned)
-                .to_vec(),
-        }
-    );
+    let names = ["b.example", "*.c.example", "10.0.0.1"];
+    let wrong = TlsFault::WrongName {
+        expected: "a.example".to_owned(),
+        presented: names.map(str::to_owned).to_vec(),
+    };
+    assert_eq!(fault(&trust, &authority.leaf(&names, |_| ())), wrong);
 
     let foreign = other.leaf(&["a.example"], |_| ());
-    assert_eq!(fault(&trust, &foreign), TlsFault::UnknownIssuer);
-    assert_eq!(
-        fault(&TlsConfig::default(), &foreign),
-        TlsFault::UnknownIssuer
-    );
+    for config in [&trust, &TlsConfig::default()] {
+        assert_eq!(fault(config, &foreign), TlsFault::UnknownIssuer);
+    }
 
     let for_clients = authority.leaf(&["a.example"], |params| {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     });
-    assert!(matches!(
-        fault(&trust, &for_clients),
-        TlsFault::BadCertificate(_)
-    ));
-
     let as_authority = authority.leaf(&["a.example"], |params| {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     });
-    assert!(matches!(
-        fault(&trust, &as_authority),
-        TlsFault::BadCertificate(_)
-    ));
+    for leaf in [for_clients, as_authority] {
+        assert!(matches!(fault(&trust, &leaf), TlsFault::BadCertificate(_)));
+    }
 }
 
 /// Of two configurations of rustls, one trusts the authority of the server.
@@ -479,35 +465,24 @@ fn a_self_signed_certificate_is_trusted_if_configured() {
     let meet = |config: &TlsConfig, leaf: &Leaf, name| {
         Pair::new(&config.build().unwrap(), leaf.server(), name)
     };
-    let ours = self_signed(4000);
-    meet(&giving(&ours), &ours, "a.example")
-        .handshake()
-        .unwrap();
-    assert!(matches!(
-        meet(&giving(&ours), &ours, "b.example").fault(),
-        TlsFault::WrongName { .. }
-    ));
-    let expired = self_signed(2020);
-    assert!(matches!(
-        meet(&giving(&expired), &expired, "a.example").fault(),
-        TlsFault::Expired { .. }
-    ));
-    let TlsFault::BadCertificate(why) =
-        meet(&giving(&self_signed(4000)), &ours, "a.example").fault()
-    else {
-        panic!()
-    };
-    assert!(why.contains("self-signed"), "{why}");
+    let fault = |config: &TlsConfig, leaf: &Leaf, name| meet(config, leaf, name).fault();
+    let (ours, expired) = (self_signed(4000), self_signed(2020));
+    let trust = giving(&ours);
+    meet(&trust, &ours, "a.example").handshake().unwrap();
+    let wrong = fault(&trust, &ours, "b.example");
+    assert!(matches!(wrong, TlsFault::WrongName { .. }));
+    let late = fault(&giving(&expired), &expired, "a.example");
+    assert!(matches!(late, TlsFault::Expired { .. }));
+    let foreign = fault(&giving(&self_signed(4000)), &ours, "a.example");
+    assert!(matches!(foreign, TlsFault::BadCertificate(why) if why.contains("self-signed")));
     // Nothing can revoke this certificate.
     let authority = Authority::new("authority");
     let with_lists = TlsConfig {
         crls: vec![authority.crl(&[], 4000)],
-        ..giving(&ours)
+        ..trust
     };
-    assert!(matches!(
-        meet(&with_lists, &ours, "a.example").fault(),
-        TlsFault::BadCertificate(_)
-    ));
+    let listed = fault(&with_lists, &ours, "a.example");
+    assert!(matches!(listed, TlsFault::BadCertificate(_)));
 }
 
 #[test]

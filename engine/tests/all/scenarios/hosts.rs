@@ -315,11 +315,11 @@ fn a_hook_decides_which_redirects_are_followed() {
         move |redirect: &courser::Redirect<'_>| {
             let status = redirect.response.status();
             assert!(redirect.method == "GET" && status / 100 == 3);
-            asked.lock().unwrap().push((
-                redirect.from.to_owned(),
-                redirect.to.to_owned(),
-                redirect.followed,
-            ));
+            let (from, to, followed) = (redirect.from, redirect.to, redirect.followed);
+            asked
+                .lock()
+                .unwrap()
+                .push(format!("{followed} {from} {to}"));
             redirect.changes_origin
         }
     };
@@ -332,10 +332,9 @@ fn a_hook_decides_which_redirects_are_followed() {
     // The response that leads to the same host is the result.
     assert_eq!((response.status() / 100, report.redirects().len()), (3, 1));
     let asked = asked.lock().unwrap();
-    let to = |n: u32, from: &str, to: &str| (from.to_owned(), to.to_owned(), n);
     let expected = [
-        to(0, "http://1.sim/x/0", "http://2.sim/x/1"),
-        to(1, "http://2.sim/x/1", "http://2.sim/x/2"),
+        "0 http://1.sim/x/0 http://2.sim/x/1",
+        "1 http://2.sim/x/1 http://2.sim/x/2",
     ];
     assert_eq!(*asked, expected);
     // A call may have redirects of its own, without the hook.

@@ -70,18 +70,6 @@ fn with(retry: Retry) -> HostConfig {
 }
 
 #[test]
-fn a_streamed_answer_is_judged_by_its_head() {
-    let net = SimNet::new(1);
-    let server = Answers::new(&net, ["503 Busy\r\nRetry-After: 1", "200 OK"]);
-    net.listen(place(1), near(), server.clone());
-    let mut client = client(&net, with(on_503()));
-    let mut response = Response::new();
-    let body = client.open(&mut Request::get("/"), &mut response).unwrap();
-    assert!(body.finish().unwrap().bytes_in() > 0);
-    assert_eq!((response.status(), server.came().len()), (200, 2));
-}
-
-#[test]
 fn no_call_waits_for_a_retry_that_its_deadline_prevents() {
     for (after, requests) in [("Retry-After: 58", 2), ("Retry-After: 59", 1)] {
         let net = SimNet::new(1);

@@ -133,25 +133,6 @@ fn a_dropped_future_cancels_its_call() {
 }
 
 #[test]
-fn a_ticket_cancels_its_call_and_no_other() {
-    let server = Server::start();
-    let client = default_client(&server);
-    let (sender, arrived) = courser::completions();
-    let first = client.submit(call("/held/1").tag(1), &sender).unwrap();
-    client.submit(call("/held/2").tag(2), &sender).unwrap();
-    server.wait_held(2);
-    first.cancel();
-    let done = arrived.wait(None).unwrap();
-    assert_eq!(done.tag, 1);
-    assert_kind!(done.outcome.unwrap_err(), ErrorKind::Cancelled);
-    assert_eq!(done.request.target(), "/held/1");
-    first.cancel();
-    server.release();
-    let done = arrived.wait(None).unwrap();
-    assert_eq!((done.tag, done.outcome.is_ok()), (2, true));
-}
-
-#[test]
 fn the_limit_of_calls_counts_untaken_completions() {
     let server = Server::start();
     let config = SharedConfig {
