@@ -168,23 +168,12 @@ fn user_information() {
     let mut client = any_client(config);
     let (here, away) = (leading(302, "/to"), leading(302, &*target));
     let with_password = leading(302, format!("http://user:pass@{there}/"));
+    let from = |server: &Server| url(server, "/from");
     for (server, from, at_first, at_last, to) in [
         (&here, given(&here), 1, 1, url(&here, "/to")),
         (&away, given(&away), 1, 0, target.clone()),
-        (
-            &to_itself,
-            url(&to_itself, "/from"),
-            0,
-            1,
-            url(&to_itself, "/to"),
-        ),
-        (
-            &with_password,
-            url(&with_password, "/from"),
-            0,
-            0,
-            target.clone(),
-        ),
+        (&to_itself, from(&to_itself), 0, 1, url(&to_itself, "/to")),
+        (&with_password, from(&with_password), 0, 0, target.clone()),
     ] {
         let report = client.get(&from, &mut Response::new()).unwrap();
         assert_eq!(&*report.redirects()[0].url, to);
@@ -199,9 +188,7 @@ fn user_information() {
     let further = leading(302, "/to");
     let at = further.address();
     let server = leading(302, format!("http://user:pass@{at}/from"));
-    client
-        .get(&url(&server, "/from"), &mut Response::new())
-        .unwrap();
+    client.get(&from(&server), &mut Response::new()).unwrap();
     assert_eq!(further.requests().len(), 2);
     for request in further.requests() {
         assert!(request.header("authorization").is_empty());
@@ -308,18 +295,15 @@ fn a_call_does_not_mind_a_broken_body_of_a_redirect() {
     ];
     for (head, body) in broken {
         let gate = Gate::new();
-        let at_once = connection().request().send(format!("{head}{body}")).close();
-        let later = connection()
-            .request()
-            .send(&head)
-            .wait(&gate)
-            .send(body)
-            .reset();
-        let scripts = [at_once, later];
-        let each = scripts
-            .iter()
-            .flat_map(|script| [(script, false), (script, true)]);
-        for (script, streaming) in each {
+        let begun = || connection().request().send(&head);
+        let (at_once, later) = (begun().send(body).close(), begun().wait(&gate).send(body));
+        let later = later.reset();
+        for (script, streaming) in [
+            (&at_once, false),
+            (&at_once, true),
+            (&later, false),
+            (&later, true),
+        ] {
             gate.open_for_all();
             let server = Server::play([script.clone(), connection().request().send(OK)]);
             let mut client = any_client(following());

@@ -44,14 +44,9 @@ fn fault_01_a_refused_connect_names_the_address() {
     let address = refused();
     let mut client = HostClient::new(Upstream::tcp([address]), config()).unwrap();
     let error = client.get("/", &mut Response::new()).unwrap_err();
-    match error.kind() {
-        ErrorKind::Io(error) => assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused),
-        other => panic!("{other:?}"),
-    }
-    assert_eq!(
-        (error.phase(), error.sent()),
-        (Phase::Connect, Sent::Nothing)
-    );
+    assert_kind!(error, ErrorKind::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused);
+    let place = (error.phase(), error.sent());
+    assert_eq!(place, (Phase::Connect, Sent::Nothing));
     assert_eq!(error.remote().unwrap().to_string(), address.to_string());
     assert_eq!(client.counters().open, 0);
 }

@@ -77,12 +77,9 @@ fn who_one_call_is_holds_for_it_alone() {
     }
     // One connection for each, used twice; and a session of one is not resumed by the other.
     assert_eq!(server.sessions().len(), 2);
-    assert!(
-        server
-            .sessions()
-            .iter()
-            .all(|session| session.client_certificates == 1 && !session.resumed)
-    );
+    for session in server.sessions() {
+        assert!(session.client_certificates == 1 && !session.resumed);
+    }
     assert_eq!(server.requests().len(), 4);
     let error = run(None).outcome.unwrap_err();
     assert_kind!(error, ErrorKind::Tls(TlsFault::UnknownIssuer));

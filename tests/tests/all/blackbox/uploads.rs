@@ -20,11 +20,8 @@ fn t13_an_early_answer_during_an_upload_is_delivered() {
     ];
     for (number, end) in endings.into_iter().enumerate() {
         let gate = Gate::new();
-        let script = connection()
-            .small_buffers()
-            .head()
-            .send(REFUSED)
-            .wait(&gate);
+        let script = connection().small_buffers().head().send(REFUSED);
+        let script = script.wait(&gate);
         let server = Server::play([end(script), connection().always(OK)]);
         let mut client = client(&server);
         let mut request = Request::new("POST", "/");
@@ -36,9 +33,7 @@ fn t13_an_early_answer_during_an_upload_is_delivered() {
         completions.extend(drive_all(&mut client));
         gate.open();
         let completion = completions.remove(0);
-        completion
-            .outcome
-            .unwrap_or_else(|error| panic!("ending {number}: {error:?}"));
+        assert!(completion.outcome.is_ok(), "ending {number}");
         assert_eq!(completion.response.status(), 413);
         assert_eq!(completion.response.body(), b"big");
         client.get("/", &mut Response::new()).unwrap();

@@ -149,13 +149,11 @@ fn what_a_client_cannot_do_is_an_error() {
     let server = Server::every(connection().always(OK));
     let mut client = HostClient::new(Upstream::tcp([server.address()]), config()).unwrap();
     let identity = TlsConfig::default().build().unwrap();
+    let redirects = Redirects::limit(2);
     for (call, what) in [
         (call("/").tls(identity), "TLS settings of a call"),
         (call("/").proxies(Proxies::none()), "proxies of a call"),
-        (
-            call("/").redirects(Redirects::limit(2)),
-            "redirects of a call",
-        ),
+        (call("/").redirects(redirects), "redirects of a call"),
     ] {
         client.submit(call);
         let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
@@ -276,20 +274,15 @@ fn calls_that_give_up_behind_encrypted_requests() {
     while let Some(next) = client.wait(Some(PATIENCE)).unwrap() {
         done.push(next);
     }
-    let good = done.iter().filter(|done| done.outcome.is_ok());
-    let good: Vec<u64> = good.map(|done| done.tag).collect();
+    done.retain(|done| done.outcome.is_ok());
+    let good: Vec<u64> = done.iter().map(|done| done.tag).collect();
     let expected = (0..100).filter(|number| !cancelled.contains(number));
-    assert_eq!(good, expected.collect::<Vec<_>>());
+    assert!(expected.eq(good.iter().copied()));
     assert_eq!(server.accepted(), 1);
     // Requests that were encrypted could not be withdrawn; the others were.
     let requests = server.requests();
-    let sent: Vec<u64> = (0..100)
-        .filter(|number| {
-            requests
-                .iter()
-                .any(|request| request.target() == target(*number))
-        })
-        .collect();
+    let is_sent = |number: &u64| requests.iter().any(|sent| sent.target() == target(*number));
+    let sent: Vec<u64> = (0..100).filter(is_sent).collect();
     assert_eq!(
         sent.len() + 1,
         requests.len(),
