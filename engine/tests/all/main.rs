@@ -1,7 +1,7 @@
 //! The integration tests in one program, because each program links the whole engine. Random programs on the simulated
 //! network are in `sim`, which has a harness of its own.
 //!
-//! One test alone: `cargo test --workspace --test all -- scenarios::rates::connections_share_a_rate`.
+//! One test alone: `cargo test --workspace --test all -- scenarios::rates::calls_that_do_not_wait_fail_at_once`.
 
 /// The error is of that kind.
 macro_rules! assert_kind {

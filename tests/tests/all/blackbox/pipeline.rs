@@ -209,15 +209,9 @@ fn rfc_9112_nothing_is_sent_on_a_connection_that_is_known_to_end() {
     ];
     for head in heads {
         let gate = Gate::new();
-        let server = Server::play([
-            connection()
-                .request()
-                .send(head)
-                .wait(&gate)
-                .send("ok")
-                .close(),
-            connection().always(OK),
-        ]);
+        let first = connection().request().send(head).wait(&gate);
+        let first = first.send("ok").close();
+        let server = Server::play([first, connection().always(OK)]);
         let mut client = client(&server, config());
         client.submit(call("/first"));
         let mut done = Vec::new();

@@ -163,10 +163,9 @@ fn a_proxy_is_no_way_around() {
 /// The user has chosen the proxy: by default, the policy on servers does not hold for it.
 #[test]
 fn a_proxy_may_be_private() {
-    let proxy = Server::answer(|request| match request.target().ends_with("/from") {
-        true => {
-            b"HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n".into()
-        }
+    let moved = "HTTP/1.1 302 Found\r\nLocation: http://10.0.0.1/\r\nContent-Length: 0\r\n\r\n";
+    let proxy = Server::answer(move |request| match request.target().ends_with("/from") {
+        true => moved.into(),
         false => OK.into(),
     });
     let proxies: Proxies = Proxies::all(format!("http://{}", proxy.address()).parse().unwrap());

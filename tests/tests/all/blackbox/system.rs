@@ -128,10 +128,7 @@ fn a_hook_that_gives_no_connection_fails_the_call() {
         let mut client = HostClient::new(upstream, hooked).unwrap();
         for _ in 0..2 {
             let error = client.get("/", &mut Response::new()).unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::Io(_) | ErrorKind::Timeout(_)),
-                "{number}: {error:?}"
-            );
+            assert_kind!(error, ErrorKind::Io(_) | ErrorKind::Timeout(_));
             assert_eq!(error.sent(), Sent::Nothing, "{number}: {error:?}");
         }
         assert_eq!(client.counters().open, 0, "{number}");

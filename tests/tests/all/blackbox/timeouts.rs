@@ -18,12 +18,8 @@ use super::OK;
 
 #[test]
 fn t07f_an_idle_connection_that_has_not_served_yet_is_retried_like_a_reused_one() {
-    let server = Server::play([
-        connection().request().close(),
-        connection().always(OK),
-        connection().always(OK),
-        connection().always(OK),
-    ]);
+    let good = || connection().always(OK);
+    let server = Server::play([connection().request().close(), good(), good(), good()]);
     let config = HostConfig {
         min_idle: 1,
         ..config()
