@@ -386,7 +386,7 @@ fn each_bad_certificate_has_its_own_fault() {
     let authority = Authority::new("authority");
     let other = Authority::new("other");
     let trust = trusting(&authority);
-    let fault = |config: &TlsConfig, leaf: &Leaf| meet(&config, leaf.server()).fault();
+    let fault = |config: &TlsConfig, leaf: &Leaf| meet(config, leaf.server()).fault();
 
     let expired = authority.leaf(&["a.example"], |params| {
         params.not_after = date_time_ymd(2020, 1, 1);
