@@ -397,6 +397,12 @@ fn settings_that_a_client_cannot_honour_make_no_client() {
         edit(&mut config.host);
         PipelineClient::with_net(upstream(), config, net.clone()).err()
     };
+    let of_one = |edit: Edit| {
+        let mut config = HostConfig::default();
+        edit(&mut config);
+        HostClient::with_net(upstream(), config, net.clone()).err()
+    };
+    let broken: Edit = |it| it.user_agent = Some("a\nb".to_owned());
     let balanced: Edit = |it| it.balance = Some(BalanceConfig::default());
     for (what, refused) in [
         ("spread over addresses", of_many(balanced)),
@@ -406,6 +412,12 @@ fn settings_that_a_client_cannot_honour_make_no_client() {
             "policy on waiting",
             pipelined(|it| it.wait = WaitPolicy::FailFast),
         ),
+        (
+            "pinned keys",
+            of_one(|it| it.tls.pinned_keys = vec![[0; 32]]),
+        ),
+        ("invalid byte 0x0a", of_one(broken)),
+        ("invalid byte 0x0a", of_many(broken)),
     ] {
         let error = refused.expect(what);
         assert_kind!(error, ErrorKind::Misuse(misuse) if misuse.to_string().contains(what));
