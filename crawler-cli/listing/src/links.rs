@@ -11,8 +11,8 @@ use url::Url;
 use super::children::as_reference;
 use super::{LeftOut, PageError, PageLimits};
 use crate::markup::encoding::{Declaration, encoding, join};
-use crate::markup::html::{self, Raw, Sink};
-use crate::markup::links::{Form, StartTag, candidates, refreshed};
+use crate::markup::html::Raw;
+use crate::markup::{self, links::Visitor};
 
 /// The links of a page.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -81,8 +81,18 @@ pub fn links(
         true => Cow::Borrowed(body),
         false => Cow::Owned(encoding.decode(body).0.into_owned().into_bytes()),
     };
-    let mut collector = LinkCollector::new(page, encoding, limits);
-    html::read(&text, &mut collector);
+    let mut collector = LinkCollector {
+        page,
+        base: None,
+        encoding,
+        limits,
+        count: 0,
+        bytes: 0,
+        seen: HashMap::new(),
+        hashers: [RandomState::new(), RandomState::new()],
+        links: Links::default(),
+    };
+    markup::links::read(&text, &mut collector);
     if collector.count > limits.links {
         return Err(PageError::TooManyLinks);
     }
@@ -92,18 +102,12 @@ pub fn links(
     Ok(collector.links)
 }
 
-struct LinkCollector<'a, 'd> {
+struct LinkCollector<'a> {
     page: &'a Url,
     base: Option<Url>,
     encoding: &'static Encoding,
     limits: PageLimits,
     count: usize,
-    tag: StartTag<'d>,
-    /// The `href` of the `<base>` whose start tag is read.
-    base_href: Option<Raw<'d>>,
-    in_base: bool,
-    /// The attributes of the start tag that say what robots may follow.
-    robots: RobotsTag<'d>,
     /// Bytes of all URLs so far.
     bytes: usize,
     /// Index of each URL in `links`. The key is a pair of hashes of the URL.
@@ -112,52 +116,34 @@ struct LinkCollector<'a, 'd> {
     links: Links,
 }
 
-impl<'a, 'd> LinkCollector<'a, 'd> {
-    fn new(page: &'a Url, encoding: &'static Encoding, limits: PageLimits) -> Self {
-        Self {
-            page,
-            base: None,
-            encoding,
-            limits,
-            count: 0,
-            tag: StartTag::default(),
-            base_href: None,
-            in_base: false,
-            robots: RobotsTag::default(),
-            bytes: 0,
-            seen: HashMap::new(),
-            hashers: [RandomState::new(), RandomState::new()],
-            links: Links::default(),
+impl<'d> Visitor<'d> for LinkCollector<'_> {
+    fn reference(&mut self, reference: markup::links::Reference<'_>) {
+        if reference.url.is_empty() || self.is_done() {
+            return;
         }
-    }
-
-    fn reference(&mut self, value: &[u8], form: Form, is_embedded: bool) {
-        match form {
-            Form::Url if !value.is_empty() => self.counted(value, is_embedded),
-            Form::Candidates => {
-                for candidate in candidates(value) {
-                    self.counted(&value[candidate], is_embedded);
-                }
-            }
-            Form::Refresh => {
-                if let Some(url) = refreshed(value) {
-                    self.counted(&value[url], is_embedded);
-                }
-            }
-            Form::Url => {}
-        }
-    }
-
-    fn counted(&mut self, reference: &[u8], is_embedded: bool) {
         self.count += 1;
-        if !self.is_full() {
-            self.link(reference, is_embedded);
+        if !self.is_done() {
+            self.link(reference);
         }
     }
 
-    fn link(&mut self, reference: &[u8], is_embedded: bool) {
+    fn base(&mut self, href: Raw<'d>) {
+        self.base = self.page.join(&as_reference(&href.decode())).ok();
+    }
+
+    fn is_nofollow(&mut self) {
+        self.links.is_nofollow = true;
+    }
+
+    fn is_done(&self) -> bool {
+        self.count > self.limits.links || self.bytes > self.limits.all_urls_bytes
+    }
+}
+
+impl LinkCollector<'_> {
+    fn link(&mut self, reference: markup::links::Reference<'_>) {
         let base = self.base.as_ref().unwrap_or(self.page);
-        let Ok(mut url) = join(base, &as_reference(reference), self.encoding) else {
+        let Ok(mut url) = join(base, &as_reference(reference.url), self.encoding) else {
             return;
         };
         if !matches!(url.scheme(), "http" | "https") {
@@ -173,110 +159,19 @@ impl<'a, 'd> LinkCollector<'a, 'd> {
             // A URL that is linked anywhere on the page is not only embedded.
             Entry::Occupied(seen) => {
                 let known = &mut self.links.urls[*seen.get()];
-                known.is_embedded &= is_embedded;
-                known.is_nofollow &= self.robots.is_nofollow();
+                known.is_embedded &= reference.is_embedded;
+                known.is_nofollow &= reference.is_nofollow;
             }
             Entry::Vacant(new) => {
                 self.bytes += url.as_str().len();
                 new.insert(self.links.urls.len());
                 self.links.urls.push(Reference {
                     url,
-                    is_embedded,
-                    is_nofollow: self.robots.is_nofollow(),
+                    is_embedded: reference.is_embedded,
+                    is_nofollow: reference.is_nofollow,
                 });
             }
         }
-    }
-}
-
-impl LinkCollector<'_, '_> {
-    fn is_full(&self) -> bool {
-        self.count > self.limits.links || self.bytes > self.limits.all_urls_bytes
-    }
-}
-
-/// The attributes of a start tag that say what robots may follow.
-#[derive(Default)]
-struct RobotsTag<'d> {
-    is_link: bool,
-    is_meta: bool,
-    rel: Option<Raw<'d>>,
-    name: Option<Raw<'d>>,
-    content: Option<Raw<'d>>,
-}
-
-impl<'d> RobotsTag<'d> {
-    fn of(element: &[u8]) -> Self {
-        Self {
-            is_link: matches!(element, b"a" | b"area"),
-            is_meta: element == b"meta",
-            ..Self::default()
-        }
-    }
-
-    fn attribute(&mut self, name: &[u8], value: Raw<'d>) {
-        let place = match name {
-            b"rel" if self.is_link => &mut self.rel,
-            b"name" if self.is_meta => &mut self.name,
-            b"content" if self.is_meta => &mut self.content,
-            _ => return,
-        };
-        // The first one counts.
-        place.get_or_insert(value);
-    }
-
-    fn is_nofollow(&self) -> bool {
-        has_word(self.rel, |byte| byte.is_ascii_whitespace(), &[b"nofollow"])
-    }
-
-    fn is_nofollow_page(&self) -> bool {
-        let is_separator = |byte: u8| byte == b',' || byte.is_ascii_whitespace();
-        has_word(self.name, is_separator, &[b"robots"])
-            && has_word(self.content, is_separator, &[b"nofollow", b"none"])
-    }
-}
-
-/// Whether a value has one of these words.
-fn has_word(value: Option<Raw<'_>>, is_separator: impl Fn(u8) -> bool, words: &[&[u8]]) -> bool {
-    let Some(value) = value else { return false };
-    let value = value.decode();
-    let mut parts = value.split(|byte| is_separator(*byte));
-    parts.any(|part| words.iter().any(|word| part.eq_ignore_ascii_case(word)))
-}
-
-impl<'d> Sink<'d> for LinkCollector<'_, 'd> {
-    fn open(&mut self, name: &[u8]) {
-        self.tag.begin(name);
-        self.in_base = name == b"base";
-        self.robots = RobotsTag::of(name);
-        self.base_href = None;
-    }
-
-    fn attribute(&mut self, name: &[u8], value: Raw<'d>) {
-        if self.in_base && name == b"href" {
-            self.base_href.get_or_insert(value);
-        }
-        self.robots.attribute(name, value);
-        self.tag.attribute(name, value);
-    }
-
-    fn opened(&mut self) {
-        if let Some(base) = self.base_href
-            && self.base.is_none()
-        {
-            self.base = self.page.join(&as_reference(&base.decode())).ok();
-        }
-        self.links.is_nofollow |= self.robots.is_nofollow_page();
-        let tag = std::mem::take(&mut self.tag);
-        for reference in tag.references() {
-            let value = reference.value.decode();
-            self.reference(&value, reference.form, reference.is_embedded);
-        }
-        self.tag = tag;
-    }
-
-    fn is_done(&self) -> bool {
-        self.is_full()
     }
 }
 
@@ -341,7 +236,8 @@ mod tests {
             ),
             (
                 "http://h/p/",
-                "<base href='/q/'><base href='/r/'><a href=x>x</a>",
+                "<template><base href='/t/'><a href=t>t</a></template>\
+                 <base href='/q/'><base href='/r/'><a href=x>x</a>",
                 "http://h/q/x",
             ),
         ] {

@@ -15,6 +15,7 @@ use url::Url;
 use super::children::as_reference;
 use super::is_sort_query;
 use crate::markup::html::{self, Raw, Sink};
+use crate::markup::links::refreshed;
 use crate::path;
 use plain::terminal::neutralise;
 
@@ -482,21 +483,11 @@ impl<'d> Sink<'d> for Signs {
     }
 }
 
-/// The reference in the content of a refresh: `5; url=there`.
+/// The reference in the content of a refresh.
 fn refresh(content: &[u8]) -> Option<String> {
-    let content = String::from_utf8_lossy(content);
-    let (_, rest) = content.split_once([';', ','])?;
-    let rest = rest.trim_start();
-    let is_url = rest
-        .get(..3)
-        .is_some_and(|start| start.eq_ignore_ascii_case("url"));
-    let reference = match is_url {
-        true => rest[3..].trim_start().strip_prefix('=')?,
-        false => rest,
-    };
-    let reference = reference.trim().trim_matches(['"', '\'']);
+    let reference = String::from_utf8_lossy(&content[refreshed(content)?]);
     let start: String = reference.chars().take(LONGEST_TITLE).collect();
-    (!start.is_empty()).then(|| neutralise(&start).to_string())
+    Some(neutralise(&start).to_string())
 }
 
 /// What titles and headings of listings say, in lower case.

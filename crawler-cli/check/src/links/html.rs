@@ -1,9 +1,9 @@
-//! Links of HTML, by the tokens and the table of links in `markup`.
+//! Links of HTML, as `markup` reads them, with their places and texts.
 
 use std::borrow::Cow;
 
-use listing::markup::html::{self, Raw, Sink};
-use listing::markup::links::{Element, Form, StartTag, candidates, refreshed};
+use listing::markup::html::Raw;
+use listing::markup::links::{self, Reference};
 
 use super::output::{Found, OpenLink, Output};
 use super::{Kind, Visitor};
@@ -51,16 +51,13 @@ pub(super) fn read<V: Visitor>(
     state: &mut HtmlState,
     output: &mut Output<'_, '_, V>,
 ) {
-    let mut sink = LinkSink {
+    let mut links = PieceLinks {
         piece,
         wants_anchors: output.visitor.wants_anchors(),
         state,
         output,
-        tag: StartTag::default(),
-        is_hidden: false,
-        templates: 0,
     };
-    html::read(piece.html.as_bytes(), &mut sink);
+    links::read(piece.html.as_bytes(), &mut links);
 }
 
 /// The URL of the first `<base href>`.
@@ -69,98 +66,67 @@ pub(super) fn base(text: &str) -> Option<String> {
     let mut tags = memchr::memchr_iter(b'<', bytes);
     let is_base = |word: &[u8]| word.eq_ignore_ascii_case(b"base");
     tags.find(|at| bytes.get(at + 1..at + 5).is_some_and(is_base))?;
-    let mut sink = BaseSink::default();
-    html::read(bytes, &mut sink);
-    sink.base
+    let mut base = Base(None);
+    links::read(bytes, &mut base);
+    base.0
 }
 
-#[derive(Default)]
-struct BaseSink {
-    is_base: bool,
-    href: Option<String>,
-    base: Option<String>,
-    templates: u32,
-}
+struct Base(Option<String>);
 
-impl<'d> Sink<'d> for BaseSink {
-    fn open(&mut self, name: &[u8]) {
-        self.is_base = name == b"base";
-        self.templates += u32::from(name == b"template");
-        self.href = None;
-    }
+impl<'d> links::Visitor<'d> for Base {
+    fn reference(&mut self, _: Reference<'_>) {}
 
-    fn attribute(&mut self, name: &[u8], value: Raw<'d>) {
-        if self.is_base && name == b"href" && self.href.is_none() {
-            self.href = Some(decoded(value).trim().to_owned());
-        }
-    }
-
-    fn opened(&mut self) {
-        if self.templates == 0 {
-            self.base = self.href.take();
-        }
-    }
-
-    fn close(&mut self, name: &[u8]) {
-        self.templates -= u32::from(name == b"template" && self.templates > 0);
+    fn base(&mut self, href: Raw<'d>) {
+        self.0 = Some(decoded(href).trim().to_owned());
     }
 
     fn is_done(&self) -> bool {
-        self.base.is_some()
+        self.0.is_some()
     }
 }
 
-struct LinkSink<'p, 's, 't, 'v, V> {
+struct PieceLinks<'p, 's, 't, 'v, V> {
     piece: &'p Piece<'p>,
     wants_anchors: bool,
     state: &'s mut HtmlState,
     output: &'s mut Output<'t, 'v, V>,
-    tag: StartTag<'p>,
-    /// The text is that of a script or a style sheet.
-    is_hidden: bool,
-    /// How many `<template>` are open. Their content is no part of the page.
-    templates: u32,
 }
 
-impl<'p, V: Visitor> Sink<'p> for LinkSink<'p, '_, '_, '_, V> {
-    fn open(&mut self, name: &[u8]) {
-        self.tag.begin(name);
-    }
-
-    fn attribute(&mut self, name: &[u8], value: Raw<'p>) {
-        self.tag.attribute(name, value);
-    }
-
-    fn opened(&mut self) {
-        match self.tag.element() {
-            Element::Template => self.templates += 1,
-            Element::Script | Element::Style => self.is_hidden = true,
-            Element::Break => self.output.text(" "),
-            _ => {}
-        }
-        if self.templates == 0 && self.tag.has_attributes() {
-            let tag = std::mem::take(&mut self.tag);
-            self.tag(&tag);
-            self.tag = tag;
+impl<'p, V: Visitor> links::Visitor<'p> for PieceLinks<'p, '_, '_, '_, V> {
+    fn reference(&mut self, reference: Reference<'_>) {
+        let found = Found {
+            at: self.piece.at(reference.at),
+            url: String::from_utf8_lossy(reference.url),
+            kind: match reference.is_embedded {
+                true => Kind::Embedded,
+                false => Kind::Document,
+            },
+        };
+        if reference.is_anchor {
+            self.end_anchor();
+            self.state.anchor = self.output.begin(found);
+        } else {
+            let alternative = reference.alternative.map(decoded).unwrap_or_default();
+            self.output.link(found, &alternative);
         }
     }
 
-    fn close(&mut self, name: &[u8]) {
-        match Element::of(name) {
-            Element::Template => self.templates = self.templates.saturating_sub(1),
-            Element::Anchor if self.templates == 0 => self.state.end(self.output),
-            Element::Script | Element::Style => self.is_hidden = false,
-            Element::Break => self.output.text(" "),
-            _ => {}
+    fn anchor(&mut self, name: Raw<'p>) {
+        if self.wants_anchors {
+            self.output.visitor.anchor(&decoded(name));
         }
+    }
+
+    fn end_anchor(&mut self) {
+        self.state.end(self.output);
     }
 
     fn wants_text(&self) -> bool {
-        self.templates == 0 && !self.is_hidden && self.output.is_open()
+        self.output.is_open()
     }
 
-    fn text(&mut self, text: Raw<'p>) {
-        self.output.text(&decoded(text));
+    fn text(&mut self, text: &[u8]) {
+        self.output.text(&String::from_utf8_lossy(text));
     }
 
     fn comment(&mut self, comment: Raw<'p>) {
@@ -170,81 +136,6 @@ impl<'p, V: Visitor> Sink<'p> for LinkSink<'p, '_, '_, '_, V> {
 
     fn is_done(&self) -> bool {
         self.output.is_done()
-    }
-}
-
-impl<V: Visitor> LinkSink<'_, '_, '_, '_, V> {
-    /// Reads a start tag.
-    fn tag(&mut self, tag: &StartTag<'_>) {
-        if self.wants_anchors {
-            for anchor in tag.anchors() {
-                self.output.visitor.anchor(&decoded(anchor));
-            }
-        }
-        for reference in tag.references() {
-            let raw = reference.value;
-            let kind = match reference.is_embedded {
-                true => Kind::Embedded,
-                false => Kind::Document,
-            };
-            match reference.form {
-                Form::Url if tag.element() == Element::Anchor => self.anchor(raw),
-                Form::Url => self.url(raw, kind, tag.alternative()),
-                Form::Candidates => self.candidates(raw),
-                Form::Refresh => self.refresh(raw),
-            }
-        }
-        if let Some(alternative) = tag.only_text() {
-            self.output.text(&decoded(alternative));
-        }
-    }
-
-    fn found<'u>(&self, raw: Raw<'u>, kind: Kind) -> Found<'u> {
-        Found {
-            at: self.piece.at(raw.at),
-            url: decoded(raw),
-            kind,
-        }
-    }
-
-    fn anchor(&mut self, raw: Raw<'_>) {
-        self.state.end(self.output);
-        self.state.anchor = self.output.begin(self.found(raw, Kind::Document));
-    }
-
-    fn url(&mut self, raw: Raw<'_>, kind: Kind, alt: Option<Raw<'_>>) {
-        let alt = alt.map(decoded).unwrap_or_default();
-        self.output.link(self.found(raw, kind), &alt);
-    }
-
-    /// The images that `srcset` offers (HTML §4.8.4.2.1). Their place is that of the attribute.
-    fn candidates(&mut self, raw: Raw<'_>) {
-        let value = decoded(raw);
-        for candidate in candidates(value.as_bytes()) {
-            self.output.link(
-                Found {
-                    at: self.piece.at(raw.at),
-                    url: Cow::Borrowed(&value[candidate]),
-                    kind: Kind::Embedded,
-                },
-                "",
-            );
-        }
-    }
-
-    fn refresh(&mut self, raw: Raw<'_>) {
-        let value = decoded(raw);
-        let Some(range) = refreshed(value.as_bytes()) else {
-            return;
-        };
-        self.output.link(
-            Found {
-                at: self.piece.at(raw.at),
-                url: Cow::Borrowed(&value[range]),
-                kind: Kind::Document,
-            },
-            "",
-        );
     }
 }
 

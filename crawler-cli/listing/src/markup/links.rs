@@ -1,53 +1,200 @@
-//! Which attributes of HTML are links (HTML, index of attributes), for crawls and for checks.
+//! What an HTML page refers to, for crawls and for checks: which attributes are links (HTML, index of attributes), `<base>`,
+//! and what the page asks of robots. The content of `<template>` is no part of the page.
 
 use std::ops::Range;
 
-use super::html::Raw;
+use super::html::{self, Raw, Sink};
 
-/// A start tag, as far as links are concerned.
-#[derive(Default)]
-pub struct StartTag<'d> {
-    element: Element,
-    /// The attributes that mean something, each once.
-    attributes: Vec<(Attribute, Raw<'d>)>,
+/// Gets what a page refers to, in the order of the page.
+pub trait Visitor<'d> {
+    /// A reference.
+    fn reference(&mut self, reference: Reference<'_>);
+    /// The `href` of the first `<base>` that has one.
+    fn base(&mut self, _href: Raw<'d>) {}
+    /// The page asks robots not to follow its links: `<meta name="robots" content="nofollow">`, or `none`.
+    fn is_nofollow(&mut self) {}
+    /// A name that fragments can have.
+    fn anchor(&mut self, _name: Raw<'d>) {}
+    /// The text of the last [anchor](Reference::is_anchor) ends.
+    fn end_anchor(&mut self) {}
+    /// Whether text is wanted at this point.
+    fn wants_text(&self) -> bool {
+        false
+    }
+    /// Text that is shown, or a blank where a new line begins. One text may come in several parts.
+    fn text(&mut self, _text: &[u8]) {}
+    /// The content of a comment.
+    fn comment(&mut self, _comment: Raw<'d>) {}
+    /// Whether nothing more is wanted.
+    fn is_done(&self) -> bool;
 }
 
-/// What an attribute refers to.
-#[derive(Clone, Copy)]
-pub struct TagReference<'d> {
-    /// The value of the attribute.
-    pub value: Raw<'d>,
-    /// How URLs are written in the value.
-    pub form: Form,
+/// One URL that a page refers to.
+#[derive(Clone, Copy, Debug)]
+pub struct Reference<'r> {
+    /// The URL, decoded, perhaps with blanks around it. May be empty.
+    pub url: &'r [u8],
+    /// Where the value of the attribute begins in the page.
+    pub at: usize,
     /// The URL names a part of the page, such as an image, and does not lead elsewhere.
     pub is_embedded: bool,
+    /// The link has `rel="nofollow"`.
+    pub is_nofollow: bool,
+    /// An `<a>`, whose text follows.
+    pub is_anchor: bool,
+    /// The text in place of an image.
+    pub alternative: Option<Raw<'r>>,
 }
 
-impl<'d> StartTag<'d> {
-    /// A new tag begins.
-    pub fn begin(&mut self, name: &[u8]) {
-        self.element = Element::of(name);
-        self.attributes.clear();
+/// Reads a page.
+pub fn read<'d>(page: &'d [u8], visitor: &mut impl Visitor<'d>) {
+    let mut reader = Reader {
+        visitor,
+        tag: StartTag::default(),
+        has_base: false,
+        is_hidden: false,
+        templates: 0,
+    };
+    html::read(page, &mut reader);
+}
+
+struct Reader<'v, 'd, V> {
+    visitor: &'v mut V,
+    tag: StartTag<'d>,
+    has_base: bool,
+    /// The text is that of a script or a style sheet.
+    is_hidden: bool,
+    /// How many `<template>` are open.
+    templates: u32,
+}
+
+impl<'d, V: Visitor<'d>> Sink<'d> for Reader<'_, 'd, V> {
+    fn open(&mut self, name: &[u8]) {
+        self.tag.element = Element::of(name);
+        self.tag.attributes.clear();
     }
 
-    /// An attribute of the tag. The first one of each name counts.
-    pub fn attribute(&mut self, name: &[u8], value: Raw<'d>) {
+    fn attribute(&mut self, name: &[u8], value: Raw<'d>) {
         if let Some(attribute) = Attribute::of(name)
-            && self.value(attribute).is_none()
+            && self.tag.value(attribute).is_none()
         {
-            self.attributes.push((attribute, value));
+            self.tag.attributes.push((attribute, value));
         }
     }
 
-    pub fn element(&self) -> Element {
-        self.element
+    fn opened(&mut self) {
+        match self.tag.element {
+            Element::Template => self.templates += 1,
+            Element::Script | Element::Style => self.is_hidden = true,
+            Element::Break if self.templates == 0 => self.visitor.text(b" "),
+            _ => {}
+        }
+        if self.templates == 0 && !self.tag.attributes.is_empty() {
+            self.tag();
+        }
     }
 
-    /// Whether the tag has an attribute that means something.
-    pub fn has_attributes(&self) -> bool {
-        !self.attributes.is_empty()
+    fn close(&mut self, name: &[u8]) {
+        match Element::of(name) {
+            Element::Template => self.templates = self.templates.saturating_sub(1),
+            Element::Anchor if self.templates == 0 => self.visitor.end_anchor(),
+            Element::Script | Element::Style => self.is_hidden = false,
+            Element::Break if self.templates == 0 => self.visitor.text(b" "),
+            _ => {}
+        }
     }
 
+    fn wants_text(&self) -> bool {
+        self.templates == 0 && !self.is_hidden && self.visitor.wants_text()
+    }
+
+    fn text(&mut self, text: Raw<'d>) {
+        self.visitor.text(&text.decode());
+    }
+
+    fn comment(&mut self, comment: Raw<'d>) {
+        self.visitor.comment(comment);
+    }
+
+    fn is_done(&self) -> bool {
+        self.visitor.is_done()
+    }
+}
+
+impl<'d, V: Visitor<'d>> Reader<'_, 'd, V> {
+    /// Gives what a start tag says.
+    fn tag(&mut self) {
+        let (tag, visitor) = (&self.tag, &mut *self.visitor);
+        let (src, alt) = (tag.value(Attribute::Src), tag.value(Attribute::Alt));
+        let name = tag.value(Attribute::Name);
+        let name = name.filter(|_| tag.element == Element::Anchor);
+        for anchor in tag.value(Attribute::Id).into_iter().chain(name) {
+            visitor.anchor(anchor);
+        }
+        match tag.element {
+            Element::Base if !self.has_base => {
+                if let Some(href) = tag.value(Attribute::Href) {
+                    self.has_base = true;
+                    visitor.base(href);
+                }
+            }
+            Element::Meta if tag.is_nofollow_page() => visitor.is_nofollow(),
+            // An image that has no URL has its text alone.
+            Element::Image if src.is_none() => {
+                if let Some(alternative) = alt {
+                    visitor.text(&alternative.decode());
+                }
+            }
+            _ => {}
+        }
+        let rel = tag.value(Attribute::Rel);
+        let relation = match tag.element {
+            Element::Link => Relation::of(rel),
+            _ => Relation::Document,
+        };
+        let is_nofollow =
+            matches!(tag.element, Element::Anchor | Element::Area) && has_word(rel, &["nofollow"]);
+        for &(attribute, value) in &tag.attributes {
+            let Some((is_part, form)) = tag.url(attribute, relation) else {
+                continue;
+            };
+            let decoded = value.decode();
+            let mut reference = Reference {
+                url: &decoded,
+                at: value.at,
+                is_embedded: is_part || relation == Relation::Part,
+                is_nofollow,
+                is_anchor: tag.element == Element::Anchor,
+                alternative: alt.filter(|_| form == Form::Url),
+            };
+            match form {
+                Form::Url => visitor.reference(reference),
+                Form::Candidates => {
+                    for candidate in candidates(&decoded) {
+                        reference.url = &decoded[candidate];
+                        visitor.reference(reference);
+                    }
+                }
+                Form::Refresh => {
+                    if let Some(url) = refreshed(&decoded) {
+                        reference.url = &decoded[url];
+                        visitor.reference(reference);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A start tag, as far as links are concerned.
+#[derive(Default)]
+struct StartTag<'d> {
+    element: Element,
+    /// The attributes that mean something, each once: the first one of each name counts.
+    attributes: Vec<(Attribute, Raw<'d>)>,
+}
+
+impl<'d> StartTag<'d> {
     fn value(&self, wanted: Attribute) -> Option<Raw<'d>> {
         let mut attributes = self.attributes.iter();
         attributes.find_map(|(attribute, value)| (*attribute == wanted).then_some(*value))
@@ -58,56 +205,38 @@ impl<'d> StartTag<'d> {
         value.is_some_and(|value| value.bytes.trim_ascii().eq_ignore_ascii_case(word))
     }
 
-    /// The names that fragments can have.
-    pub fn anchors(&self) -> impl Iterator<Item = Raw<'d>> {
-        let name = self
-            .value(Attribute::Name)
-            .filter(|_| self.element == Element::Anchor);
-        [self.value(Attribute::Id), name].into_iter().flatten()
+    fn is_nofollow_page(&self) -> bool {
+        has_word(self.value(Attribute::Name), &["robots"])
+            && has_word(self.value(Attribute::Content), &["nofollow", "none"])
     }
 
-    /// The text in place of an image.
-    pub fn alternative(&self) -> Option<Raw<'d>> {
-        self.value(Attribute::Alt)
+    /// Whether an attribute names a part of the page, and in which form; `None` if it names nothing.
+    fn url(&self, attribute: Attribute, relation: Relation) -> Option<(bool, Form)> {
+        let is_link = match self.element {
+            Element::Meta => self.is(Attribute::HttpEquiv, b"refresh"),
+            Element::Input => self.is(Attribute::Type, b"image"),
+            _ => relation != Relation::Hint,
+        };
+        let url = self.element.url(attribute);
+        url.filter(|_| is_link)
     }
+}
 
-    /// The text of an image that has no URL.
-    pub fn only_text(&self) -> Option<Raw<'d>> {
-        let is_image = self.element == Element::Image && self.value(Attribute::Src).is_none();
-        self.alternative().filter(|_| is_image)
-    }
-
-    /// What the attributes refer to, in their order.
-    pub fn references(&self) -> impl Iterator<Item = TagReference<'d>> {
-        let rel = self
-            .value(Attribute::Rel)
-            .filter(|_| self.element == Element::Link);
-        let rel = Relation::of(rel);
-        self.attributes
-            .iter()
-            .filter_map(move |&(attribute, value)| {
-                let (is_part, form) = self.element.url(attribute)?;
-                let is_link = match self.element {
-                    Element::Meta => self.is(Attribute::HttpEquiv, b"refresh"),
-                    Element::Input if attribute == Attribute::Src => {
-                        self.is(Attribute::Type, b"image")
-                    }
-                    _ => rel != Relation::Hint,
-                };
-                is_link.then_some(TagReference {
-                    value,
-                    form,
-                    is_embedded: is_part || rel == Relation::Part,
-                })
-            })
-    }
+/// Whether a value has one of these words.
+fn has_word(value: Option<Raw<'_>>, words: &[&str]) -> bool {
+    let Some(value) = value else { return false };
+    let value = value.decode();
+    let mut parts = value.split(|byte| *byte == b',' || byte.is_ascii_whitespace());
+    let is_one = |part: &[u8], word: &str| part.eq_ignore_ascii_case(word.as_bytes());
+    parts.any(|part| words.iter().any(|word| is_one(part, word)))
 }
 
 /// The elements that mean something here.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum Element {
+enum Element {
     Anchor,
     Area,
+    Base,
     Body,
     /// Begins a new line, so that the words around it are two.
     Break,
@@ -129,10 +258,11 @@ pub enum Element {
 }
 
 impl Element {
-    pub fn of(name: &[u8]) -> Self {
+    fn of(name: &[u8]) -> Self {
         match name {
             b"a" => Self::Anchor,
             b"area" => Self::Area,
+            b"base" => Self::Base,
             b"body" | b"table" | b"td" | b"th" => Self::Body,
             b"br" | b"div" | b"li" | b"p" | b"tr" | b"h1" | b"h2" | b"h3" | b"h4" | b"h5"
             | b"h6" => Self::Break,
@@ -179,7 +309,7 @@ impl Element {
 
 /// How URLs are written in an attribute.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Form {
+enum Form {
     Url,
     /// A list of images: see [`candidates`].
     Candidates,
@@ -244,20 +374,9 @@ enum Relation {
 
 impl Relation {
     fn of(rel: Option<Raw<'_>>) -> Self {
-        let Some(rel) = rel else {
-            return Self::Document;
-        };
-        let is = |wanted: &[&str]| {
-            let mut words = rel.bytes.split(u8::is_ascii_whitespace);
-            words.any(|word| {
-                wanted
-                    .iter()
-                    .any(|wanted| word.eq_ignore_ascii_case(wanted.as_bytes()))
-            })
-        };
-        if is(&["preconnect", "dns-prefetch"]) {
+        if has_word(rel, &["preconnect", "dns-prefetch"]) {
             Self::Hint
-        } else if is(&PARTS) {
+        } else if has_word(rel, &PARTS) {
             Self::Part
         } else {
             Self::Document
@@ -279,7 +398,7 @@ const PARTS: [&str; 9] = [
 ];
 
 /// Where the URLs of a `srcset` stand. The descriptor after each URL is skipped.
-pub fn candidates(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
+fn candidates(bytes: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let is_between = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
