@@ -6,7 +6,7 @@ use encoding_rs::Encoding;
 use url::Url;
 
 use super::host::UrlCheck;
-use super::links::Kind;
+use super::links::Link;
 use super::sources::ProblemKind;
 use verdict::Answer;
 use verdict::Verdict;
@@ -112,8 +112,8 @@ pub struct Page {
     pub encoding: &'static Encoding,
     /// Whether it names pages on purpose: a sitemap or a feed, or robots.txt.
     pub is_sitemap: bool,
-    /// The links. At most [`LIMIT`](Self::LIMIT).
-    pub links: Vec<PageLink>,
+    /// The links, to be resolved against [`base`](Self::base). At most [`LIMIT`](Self::LIMIT).
+    pub links: Vec<Link<'static>>,
     /// Why links may be missing, in words: the body or the number of links exceeded a limit, or the body is malformed.
     pub problem: Option<(ProblemKind, String)>,
 }
@@ -121,21 +121,6 @@ pub struct Page {
 impl Page {
     /// The most links of one page.
     pub const LIMIT: usize = 100_000;
-}
-
-/// A link of a page.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct PageLink {
-    /// The URL as the page has it, to be resolved against [`Page::base`].
-    pub url: Box<str>,
-    /// The line, from 1; 0 if it is not known.
-    pub line: u32,
-    /// The column in Unicode code points, from 1; 0 if it is not known.
-    pub column: u32,
-    /// The text of the link; empty if there is none.
-    pub text: Box<str>,
-    /// What the link is for.
-    pub kind: Kind,
 }
 
 /// A redirect that leads to another host, whose work goes on with the URL.

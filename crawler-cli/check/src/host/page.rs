@@ -9,7 +9,7 @@ use url::Url;
 use super::url_check::Reply;
 use crate::links::{Document, Format, Link, Visitor, XmlError};
 use crate::sources::{ProblemKind, Unpacked, is_packed};
-use crate::task::{Page, PageLink};
+use crate::task::Page;
 use listing::markup::encoding::charset;
 
 /// The body of an answer, up to a limit.
@@ -191,7 +191,7 @@ fn unpacked(body: &AnswerBody) -> (Cow<'_, [u8]>, Option<String>) {
 }
 
 struct Reader {
-    links: Vec<PageLink>,
+    links: Vec<Link<'static>>,
     /// The most of them.
     most: usize,
     is_full: bool,
@@ -208,13 +208,7 @@ impl Visitor for Reader {
             self.is_full = true;
             return;
         }
-        self.links.push(PageLink {
-            url: link.url.into(),
-            line: link.line,
-            column: link.column,
-            text: link.text.into(),
-            kind: link.kind,
-        });
+        self.links.push(link.into_owned());
     }
 
     fn fault(&mut self, fault: XmlError) {

@@ -9,9 +9,9 @@ use url::Url;
 use super::page::{self, AnswerBody};
 use super::url_check::Reply;
 use super::{Fetch, Host, Shared};
-use crate::links::Kind;
+use crate::links::{Kind, Link};
 use crate::sources::ProblemKind;
-use crate::task::{Page, PageLink};
+use crate::task::Page;
 use crawl::failure::FailureScope;
 use crawl::retry::{Decision, Failed, Others, decide};
 use crawl::retry_queue::Attempts;
@@ -146,8 +146,8 @@ impl Host {
             }
             return;
         }
-        let links = named.iter().map(|url| PageLink {
-            url: url.as_str().into(),
+        let links = named.iter().map(|url| Link {
+            url: url.as_str().to_owned().into(),
             line: 0,
             column: 0,
             text: "".into(),

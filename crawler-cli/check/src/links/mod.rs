@@ -95,9 +95,9 @@ pub struct Link<'d> {
     /// The URL as the format decodes it: without character references and escapes, without blanks around it. Relative
     /// URLs are not resolved. Never empty.
     pub url: Cow<'d, str>,
-    /// The line, from 1.
+    /// The line, from 1; 0 if it is not known.
     pub line: u32,
-    /// The column in Unicode code points, from 1: the first character of the attribute's raw value (HTML), of the
+    /// The column in Unicode code points, from 1; 0 if it is not known. The first character of the attribute's raw value (HTML), of the
     /// link's `[`, `!` or `<` (Markdown), or of the URL.
     pub column: u32,
     /// The text of the link or the alternative text of the image, with blanks collapsed; empty if there is none. At
@@ -105,6 +105,17 @@ pub struct Link<'d> {
     pub text: Cow<'d, str>,
     /// What the link is for.
     pub kind: Kind,
+}
+
+impl Link<'_> {
+    /// The link without its document.
+    pub fn into_owned(self) -> Link<'static> {
+        Link {
+            url: self.url.into_owned().into(),
+            text: self.text.into_owned().into(),
+            ..self
+        }
+    }
 }
 
 /// What a link is for.

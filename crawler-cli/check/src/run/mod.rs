@@ -31,7 +31,6 @@ use store::{Completed, EntryId, HostId, Queued, StoreError};
 use verdict::guard::{self, Guard};
 use verdict::life::{Held, Rules};
 
-mod fed;
 mod guards;
 mod judge;
 mod keeper;
@@ -290,17 +289,7 @@ impl Run<'_> {
                 self.fleet.handle_taken(host, limit, queued, |it| it.entry);
                 self.fill(host);
             }
-            Reply::Source {
-                problems,
-                unsupported,
-                excluded,
-            } => {
-                for problem in &problems {
-                    self.output.problem(problem);
-                }
-                self.output.summary.unsupported += unsupported;
-                self.output.summary.excluded += excluded;
-            }
+            Reply::Source(batch) => self.output.source(&batch),
             Reply::Judged(judged) => {
                 for checked in &judged {
                     self.output.checked(checked);
@@ -550,11 +539,7 @@ impl Run<'_> {
         let of_site = self.pages.links_of_site(&queued, &outcome);
         let mut links = Vec::new();
         for found in [Some(of_site), found].into_iter().flatten() {
-            self.output.summary.unsupported += found.unsupported;
-            self.output.summary.excluded += found.excluded;
-            if let Some(problem) = &found.problem {
-                self.output.problem(problem);
-            }
+            self.output.source(&found);
             links.extend(found.links);
         }
         let answer = outcome.answer;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::checker::Checker;
 use crate::event::{Event, GuardChange};
 use crate::record::Checked;
-use crate::sources::{Problem, ProblemKind};
+use crate::sources::{Batch, ProblemKind};
 use crate::summary::{Ending, Summary};
 use crawl::clock::CpuTime;
 use crawl::reporter::Reporter;
@@ -50,9 +50,14 @@ impl<'r> Output<'r> {
         self.emit(&Event::Checked(checked));
     }
 
-    pub(super) fn problem(&mut self, problem: &Problem) {
-        self.summary.problems += u64::from(problem.kind != ProblemKind::Note);
-        self.emit(&Event::Problem(problem));
+    /// What a source or a page says beside its links.
+    pub(super) fn source(&mut self, batch: &Batch) {
+        self.summary.unsupported += batch.unsupported;
+        self.summary.excluded += batch.excluded;
+        for problem in &batch.problems {
+            self.summary.problems += u64::from(problem.kind != ProblemKind::Note);
+            self.emit(&Event::Problem(problem));
+        }
     }
 
     pub(super) fn guard(&mut self, change: &GuardChange) {

@@ -3,25 +3,22 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use url::{ParseError, Url};
+use url::Url;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::checker::Reach;
-use crate::links::Kind;
-use crate::select::Selection;
-use crate::sources::{Input, Problem, ProblemKind, SourceOptions, is_unsupported};
-use crate::task::{Outcome, Page, PageLink};
-use listing::markup::encoding::join;
+use crate::links::{self, Kind};
+use crate::sources::{Base, Batch, Input, Problem, ProblemKind, Resolved, Resolver, SourceOptions};
+use crate::task::{Outcome, Page};
 use plain::origin::root_of;
 use store::{Demand, Link, Queued, Target};
 use verdict::Reference;
-use verdict::{Cause, Verdict};
 
 /// Decides about the links of pages.
 #[derive(Debug)]
 pub(super) struct Pages {
     reach: Reach,
-    selection: Arc<Selection>,
+    resolver: Resolver,
     /// The pages that were read: the hash of the URL that answered, and the least depth at which the page was read. A
     /// page to which several URLs redirect is read once.
     read: HashMap<u128, u16>,
@@ -33,26 +30,6 @@ pub(super) struct Pages {
     sitemaps: u32,
 }
 
-/// What a page refers to.
-#[derive(Debug, Default)]
-pub(super) struct PageLinks {
-    pub(super) links: Vec<Link>,
-    /// Links with schemes that are not checked.
-    pub(super) unsupported: u64,
-    /// Links that the selection left out.
-    pub(super) excluded: u64,
-    /// Why links may be missing.
-    pub(super) problem: Option<Problem>,
-}
-
-/// What a link of a page means.
-enum Resolved {
-    Ask(Box<str>, Url),
-    Invalid(String),
-    Unsupported,
-    Excluded,
-}
-
 impl Pages {
     pub(super) fn new(mut reach: Reach, inputs: &[Input], sources: &SourceOptions) -> Self {
         for input in inputs {
@@ -62,7 +39,7 @@ impl Pages {
         }
         Self {
             reach,
-            selection: Arc::clone(&sources.selection),
+            resolver: Resolver::of_pages(Arc::clone(&sources.selection)),
             read: HashMap::new(),
             sites: HashMap::new(),
             seen: HashSet::new(),
@@ -79,8 +56,8 @@ impl Pages {
     }
 
     /// What the robots.txt or the sitemap of a page's host names, once for each host.
-    pub(super) fn links_of_site(&mut self, queued: &Queued, outcome: &Outcome) -> PageLinks {
-        let mut found = PageLinks::default();
+    pub(super) fn links_of_site(&mut self, queued: &Queued, outcome: &Outcome) -> Batch {
+        let mut found = Batch::default();
         if self.sites.is_empty() || !queued.demand.links || !self.is_in_scope(queued.url.as_str()) {
             return found;
         }
@@ -91,8 +68,8 @@ impl Pages {
     }
 
     /// What the page of a URL refers to.
-    pub(super) fn links(&mut self, queued: &Queued, outcome: &Outcome, page: &Page) -> PageLinks {
-        let mut found = PageLinks::default();
+    pub(super) fn links(&mut self, queued: &Queued, outcome: &Outcome, page: &Page) -> Batch {
+        let mut found = Batch::default();
         let is_input = queued.demand.given && queued.demand.depth == 0;
         let final_url = outcome.answer.final_url.as_deref();
         let url = final_url.unwrap_or(queued.url.as_str());
@@ -114,37 +91,43 @@ impl Pages {
         queued: &Queued,
         outcome: &Outcome,
         page: &Page,
-        found: &mut PageLinks,
+        found: &mut Batch,
     ) {
-        let found_here = page.problem.clone();
-        found.problem = found_here.map(|(kind, detail)| problem(&source, kind, detail));
+        let problem = |kind, detail| Problem {
+            source: Arc::clone(&source),
+            line: None,
+            kind,
+            detail,
+        };
+        let of_page = page.problem.clone();
+        found
+            .problems
+            .extend(of_page.map(|(kind, detail)| problem(kind, detail)));
         // The sitemap of a host names pages that are not below the inputs, too.
         let is_around = page.is_sitemap && !self.is_in_scope(&source);
+        let base = Base::of_page(page.base.clone(), page.encoding);
         for link in &page.links {
             self.sitemaps += u32::from(link.kind == Kind::Sitemap);
             if link.kind == Kind::Sitemap && self.sitemaps > MOST_SITEMAPS {
                 let detail = format!("{}: more than {MOST_SITEMAPS} sitemaps, not read", link.url);
-                found
-                    .problem
-                    .get_or_insert_with(|| problem(&source, ProblemKind::Cut, detail));
+                if found.problems.is_empty() {
+                    found.problems.push(problem(ProblemKind::Cut, detail));
+                }
                 continue;
             }
-            let target = match self.resolve(&link.url, page) {
-                Resolved::Ask(_, url)
+            let (spelling, target) = match self.resolver.resolve(&link.url, &base) {
+                Resolved::Checked(_, Target::Ask(url, _))
                     if is_around
                         && link.kind != Kind::Sitemap
                         && self.reach.scope.judge(&url).is_err() =>
                 {
                     continue;
                 }
-                Resolved::Ask(spelling, url) => {
+                Resolved::Checked(spelling, Target::Ask(url, _)) => {
                     let demand = self.demand(queued, outcome, link.kind, &url);
                     (spelling, Target::Ask(url, demand))
                 }
-                Resolved::Invalid(detail) => {
-                    let verdict = Verdict::Failed(Cause::InvalidUrl);
-                    (link.url.clone(), Target::Local(verdict, Some(detail)))
-                }
+                Resolved::Checked(spelling, local) => (spelling, local),
                 Resolved::Unsupported => {
                     found.unsupported += 1;
                     continue;
@@ -155,8 +138,8 @@ impl Pages {
                 }
             };
             found.links.push(Link {
-                spelling: target.0,
-                target: target.1,
+                spelling,
+                target,
                 reference: reference(&source, link),
                 is_in_page: true,
             });
@@ -202,50 +185,12 @@ impl Pages {
     fn is_in_scope(&self, url: &str) -> bool {
         Url::parse(url).is_ok_and(|url| self.reach.scope.judge(&url).is_ok())
     }
-
-    fn resolve(&self, text: &str, page: &Page) -> Resolved {
-        if is_unsupported(text) {
-            return Resolved::Unsupported;
-        }
-        match join(&page.base, text, page.encoding) {
-            // A URL without a base keeps its spelling.
-            Ok(url) if Url::parse(text).as_ref() == Ok(&url) => self.select(text.into(), url),
-            Ok(url) => self.select(url.as_str().into(), url),
-            Err(error) => self.invalid(text, &error),
-        }
-    }
-
-    fn select(&self, spelling: Box<str>, url: Url) -> Resolved {
-        match url.scheme() {
-            "http" | "https" if self.selection.checks(url.as_str()) => Resolved::Ask(spelling, url),
-            "http" | "https" => Resolved::Excluded,
-            // The files of another machine.
-            _ => Resolved::Unsupported,
-        }
-    }
-
-    fn invalid(&self, text: &str, error: &ParseError) -> Resolved {
-        match self.selection.checks(text) {
-            true => Resolved::Invalid(format!("not a valid URL: {error}")),
-            false => Resolved::Excluded,
-        }
-    }
-}
-
-/// Why links of a source may be missing.
-fn problem(source: &Arc<str>, kind: ProblemKind, detail: String) -> Problem {
-    Problem {
-        source: Arc::clone(source),
-        line: None,
-        kind,
-        detail,
-    }
 }
 
 /// The most sitemaps of a run: as many as an index may have.
 const MOST_SITEMAPS: u32 = 50_000;
 
-fn reference(source: &Arc<str>, link: &PageLink) -> Reference {
+fn reference(source: &Arc<str>, link: &links::Link<'_>) -> Reference {
     Reference {
         source: Arc::clone(source),
         line: Some(link.line).filter(|line| *line > 0),

@@ -5,17 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use url::Url;
 
-use super::{Occurrence, Problem};
+use super::Problem;
+use store::Link;
 
-/// A part of what the sources say. A batch belongs to one source.
+/// A part of what a source or a fetched page says.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// A page that was given as an input: its spelling and its URL.
-    pub page: Option<(Box<str>, Url)>,
-    /// Places that refer to URLs.
-    pub occurrences: Vec<Occurrence>,
+    /// Places that refer to URLs, and a page that was given as an input.
+    pub links: Vec<Link>,
     /// What is wrong with the source.
     pub problems: Vec<Problem>,
     /// How many links have a scheme that is not checked: `mailto:`, `tel:`, `data:`.
@@ -24,6 +22,17 @@ pub struct Batch {
     pub wrong_lines: u64,
     /// How many links `--exclude` or `--include` left out.
     pub excluded: u64,
+}
+
+impl Batch {
+    /// Whether it says nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.links.is_empty()
+            && self.problems.is_empty()
+            && self.unsupported == 0
+            && self.wrong_lines == 0
+            && self.excluded == 0
+    }
 }
 
 /// What all sources say, in the order of the inputs, of the paths in a folder, and of the places in a file. The number of

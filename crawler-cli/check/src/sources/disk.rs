@@ -14,6 +14,7 @@ use crate::links::{Anchors, Document, Format, Link, Visitor};
 use verdict::{Cause, Verdict};
 
 /// Looks up links on the disk.
+#[derive(Debug)]
 pub(super) struct Disk {
     /// The anchors of documents, if fragments are checked.
     known: Option<Mutex<Known>>,
@@ -21,7 +22,7 @@ pub(super) struct Disk {
 }
 
 /// The anchors of documents. `None`: a file without anchors to check.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Known {
     documents: HashMap<PathBuf, Option<Arc<Anchors>>>,
     /// The number of documents and of their anchors.

@@ -17,21 +17,21 @@ mod input;
 mod json;
 mod lines;
 mod list;
-mod occurrence;
 mod open;
 mod options;
 mod outlet;
+mod problem;
 mod reader;
 mod resolve;
 mod walk;
 
 pub use batches::{Batch, Batches, Next};
 pub use input::{Input, InputError, List};
-pub use occurrence::{Occurrence, Problem, ProblemKind, Target};
 pub use open::{Unpacked, is_packed};
 pub use options::{FileId, SourceOptions};
+pub use problem::{Problem, ProblemKind};
 pub use reader::start;
-pub(super) use resolve::is_unsupported;
+pub(super) use resolve::{Base, Resolved, Resolver};
 
 #[cfg(test)]
 mod tests;

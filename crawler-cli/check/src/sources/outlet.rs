@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossbeam_channel::Sender;
 
 use super::resolve::Resolved;
-use super::{Batch, Occurrence, Problem, ProblemKind, Target};
+use super::{Batch, Problem, ProblemKind};
+use store::{Link, Target};
 use verdict::Reference;
 
 /// Where the reader puts what it reads of one source.
@@ -56,7 +57,7 @@ impl Outlet {
                 // What is not valid is spelled as written.
                 let is_resolved =
                     matches!(target, Target::Local(..)) && *spelling != *place.written;
-                self.batch.occurrences.push(Occurrence {
+                self.batch.links.push(Link {
                     spelling,
                     target,
                     reference: Reference {
@@ -66,9 +67,9 @@ impl Outlet {
                         written: is_resolved.then(|| place.written.to_owned()),
                         text: place.text.to_owned(),
                     },
-                    given: true,
+                    is_in_page: false,
                 });
-                if self.batch.occurrences.len() >= BATCH {
+                if self.batch.links.len() >= BATCH {
                     self.flush();
                 }
             }
@@ -110,12 +111,7 @@ impl Outlet {
     /// Sends what there is. Waits while batches that were sent before are not taken.
     pub(super) fn flush(&mut self) {
         let batch = std::mem::take(&mut self.batch);
-        let is_empty = batch.occurrences.is_empty()
-            && batch.problems.is_empty()
-            && batch.unsupported == 0
-            && batch.wrong_lines == 0
-            && batch.excluded == 0;
-        if !is_empty && self.batches.send(batch).is_err() {
+        if !batch.is_empty() && self.batches.send(batch).is_err() {
             self.is_stopped = true;
         }
         self.is_stopped |= self.stop.load(Ordering::Relaxed);

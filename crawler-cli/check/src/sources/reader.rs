@@ -9,13 +9,16 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use crossbeam_channel::{Sender, bounded};
+use url::Url;
 
 use super::open::{Source, opened};
 use super::outlet::Outlet;
-use super::resolve::{Base, Resolver};
+use super::resolve::{Base, GIVEN, Resolver};
 use super::{Batch, Batches, FileId, Input, List, ProblemKind, SourceOptions};
 use super::{document, list, walk};
 use crate::links::Format;
+use store::{Demand, Link, Target};
+use verdict::Reference;
 
 /// Begins to read the inputs.
 ///
@@ -32,7 +35,7 @@ use crate::links::Format;
 /// let mut found = Vec::new();
 /// loop {
 ///     match batches.next(Duration::from_secs(1)) {
-///         Next::Batch(batch) => found.extend(batch.occurrences),
+///         Next::Batch(batch) => found.extend(batch.links),
 ///         Next::Nothing => {}
 ///         Next::End => break,
 ///     }
@@ -69,7 +72,7 @@ impl Reader {
     fn input(&self, input: Input) -> Result<(), Stopped> {
         match input {
             Input::Page { spelling, url } => self.send(Batch {
-                page: Some((spelling, url)),
+                links: vec![page(spelling, url)],
                 ..Batch::default()
             }),
             Input::Stdin => self.source("-".into(), |outlet| {
@@ -159,6 +162,26 @@ impl Reader {
 
     fn send(&self, batch: Batch) -> Result<(), Stopped> {
         self.batches.send(batch).map_err(|_| Stopped)
+    }
+}
+
+/// A page that was given as an input: its links are wanted.
+fn page(spelling: Box<str>, url: Url) -> Link {
+    let demand = Demand {
+        links: true,
+        ..GIVEN
+    };
+    Link {
+        target: Target::Ask(url, demand),
+        reference: Reference {
+            source: (*spelling).into(),
+            line: None,
+            column: None,
+            written: None,
+            text: String::new(),
+        },
+        spelling,
+        is_in_page: false,
     }
 }
 

@@ -7,24 +7,27 @@ use std::sync::Arc;
 use encoding_rs::{Encoding, UTF_8};
 use url::{ParseError, Url};
 
+use super::SourceOptions;
 use super::disk::Disk;
-use super::{SourceOptions, Target};
 use crate::select::Selection;
 use listing::markup::encoding::join;
+use store::{Demand, Target};
 use verdict::{Cause, Verdict};
 
 /// Resolves links. All threads share one.
-pub(super) struct Resolver {
+#[derive(Debug)]
+pub(crate) struct Resolver {
     base_url: Option<Url>,
     /// The URL of the folder that links beginning with `/` start from.
     root: Option<Url>,
     selection: Arc<Selection>,
-    disk: Disk,
+    /// `None`: links are of fetched pages, and the files that they name are of another machine.
+    disk: Option<Disk>,
 }
 
 /// What relative links of a document are relative to.
 #[derive(Clone, Debug)]
-pub(super) struct Base {
+pub(crate) struct Base {
     url: Url,
     /// The encoding of the document, in which queries are sent.
     encoding: &'static Encoding,
@@ -34,8 +37,8 @@ pub(super) struct Base {
 
 /// What a link means.
 #[derive(Debug)]
-pub(super) enum Resolved {
-    /// Its spelling and its target.
+pub(crate) enum Resolved {
+    /// Its spelling and its target. A URL to ask counts as [given](GIVEN).
     Checked(Box<str>, Target),
     /// Its scheme is not checked.
     Unsupported,
@@ -53,7 +56,17 @@ impl Resolver {
             base_url: options.base_url.clone(),
             root,
             selection: options.selection.clone(),
-            disk: Disk::new(options.fragments, options.max_size),
+            disk: Some(Disk::new(options.fragments, options.max_size)),
+        }
+    }
+
+    /// For the links of fetched pages.
+    pub(crate) fn of_pages(selection: Arc<Selection>) -> Self {
+        Self {
+            base_url: None,
+            root: None,
+            selection,
+            disk: None,
         }
     }
 
@@ -112,7 +125,7 @@ impl Resolver {
     }
 
     /// What a link of a document means.
-    pub(super) fn resolve(&self, text: &str, base: &Base) -> Resolved {
+    pub(crate) fn resolve(&self, text: &str, base: &Base) -> Resolved {
         if is_unsupported(text) {
             return Resolved::Unsupported;
         }
@@ -127,7 +140,6 @@ impl Resolver {
     /// Joins a link to its base.
     fn join(&self, text: &str, base: &Base) -> Result<Url, ParseError> {
         let is_separator = |c: char| c == '/' || c == '\\';
-        let text = text.trim();
         let below = text.strip_prefix(is_separator);
         match (below, &self.root) {
             // A host without a scheme. That of the document would be `file`.
@@ -142,11 +154,13 @@ impl Resolver {
     }
 
     fn select(&self, spelling: Box<str>, url: Url) -> Resolved {
-        match url.scheme() {
-            "http" | "https" | "file" if !self.selection.checks(url.as_str()) => Resolved::Excluded,
-            "http" | "https" => Resolved::Checked(spelling, Target::Ask(url)),
-            "file" => {
-                let (verdict, detail) = self.disk.judge(&url);
+        match (url.scheme(), &self.disk) {
+            ("http" | "https", _) | ("file", Some(_)) if !self.selection.checks(url.as_str()) => {
+                Resolved::Excluded
+            }
+            ("http" | "https", _) => Resolved::Checked(spelling, Target::Ask(url, GIVEN)),
+            ("file", Some(disk)) => {
+                let (verdict, detail) = disk.judge(&url);
                 Resolved::Checked(spelling, Target::Local(verdict, detail))
             }
             _ => Resolved::Unsupported,
@@ -163,8 +177,28 @@ impl Resolver {
     }
 }
 
+impl Base {
+    /// What relative links of a fetched page are relative to.
+    pub(crate) fn of_page(url: Url, encoding: &'static Encoding) -> Self {
+        Self {
+            url,
+            encoding,
+            is_own: false,
+        }
+    }
+}
+
+/// What is wanted from a URL that the user, a list of URLs or a local file names: `Disallow` of robots.txt does not apply,
+/// and a private address may be asked.
+pub(super) const GIVEN: Demand = Demand {
+    given: true,
+    private: true,
+    links: false,
+    depth: 0,
+};
+
 /// Whether a text begins with a scheme that is not checked. Spares the parsing of long `data:` URLs.
-pub(crate) fn is_unsupported(text: &str) -> bool {
+fn is_unsupported(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     let Some((scheme, _)) = text.split_once(|c| !is_part(c)) else {
         return false;
@@ -189,10 +223,10 @@ mod tests {
         match resolver.resolve(text, &base) {
             Resolved::Unsupported => "unsupported".to_owned(),
             Resolved::Excluded => "excluded".to_owned(),
-            Resolved::Checked(spelling, Target::Ask(url)) if *spelling == *url.as_str() => {
+            Resolved::Checked(spelling, Target::Ask(url, _)) if *spelling == *url.as_str() => {
                 format!("? {url}")
             }
-            Resolved::Checked(spelling, Target::Ask(url)) => format!("? {url} for {spelling}"),
+            Resolved::Checked(spelling, Target::Ask(url, _)) => format!("? {url} for {spelling}"),
             Resolved::Checked(spelling, Target::Local(Verdict::Failed(cause), Some(_))) => {
                 format!("! {spelling} {}", cause.name())
             }

@@ -10,6 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
+use store::{Link, Target};
 use verdict::{Reference, Verdict};
 
 /// A folder of sources.
@@ -18,7 +19,7 @@ struct Folder(tempfile::TempDir);
 /// Everything that sources say.
 #[derive(Debug, Default)]
 struct Said {
-    occurrences: Vec<Occurrence>,
+    links: Vec<Link>,
     problems: Vec<Problem>,
     unsupported: u64,
     excluded: u64,
@@ -71,7 +72,7 @@ impl Folder {
 
     /// `source:line:column url`, and the cause if the URL is not good.
     fn places(&self, said: &Said) -> Vec<String> {
-        let place = |found: &Occurrence| {
+        let place = |found: &Link| {
             let Reference {
                 source,
                 line,
@@ -88,7 +89,7 @@ impl Folder {
                 found.spelling
             ))
         };
-        said.occurrences.iter().map(place).collect()
+        said.links.iter().map(place).collect()
     }
 
     fn problems(&self, said: &Said) -> Vec<String> {
@@ -105,8 +106,8 @@ fn said(inputs: Vec<Input>, options: SourceOptions) -> Said {
     loop {
         match batches.next(Duration::from_secs(60)) {
             Next::Batch(batch) => {
-                assert!(batch.occurrences.len() <= 256);
-                said.occurrences.extend(batch.occurrences);
+                assert!(batch.links.len() <= 256);
+                said.links.extend(batch.links);
                 said.problems.extend(batch.problems);
                 said.unsupported += batch.unsupported;
                 said.excluded += batch.excluded;
@@ -180,7 +181,7 @@ fn what_is_no_file_is_left_out_of_folders() {
     let fifo = std::process::Command::new("mkfifo").arg(fifo).status();
     assert!(fifo.expect("mkfifo runs").success());
     let said = folder.read(&[""]);
-    assert_eq!(said.occurrences.len(), 1, "{said:?}");
+    assert_eq!(said.links.len(), 1, "{said:?}");
     assert_eq!(folder.problems(&said), [""; 0]);
 }
 
@@ -189,7 +190,7 @@ fn what_cannot_be_read_is_a_problem_and_the_rest_goes_on() {
     let folder = Folder::new(&[("a.md", "<http://x/a>"), ("c.md", "<http://x/c>")]);
     let inputs = ["a.md", "b.md", "c.md"].map(|name| Input::Path(folder.path(name)));
     let said = said(inputs.into(), SourceOptions::default());
-    assert_eq!(said.occurrences.len(), 2);
+    assert_eq!(said.links.len(), 2);
     let missing = "Unreadable DIR/b.md: cannot be read: No such file or directory (os error 2)";
     assert_eq!(folder.problems(&said), [missing]);
 }
@@ -206,9 +207,9 @@ fn a_folder_that_cannot_be_read_is_a_problem() {
     let said = folder.read(&[""]);
     set(0o700);
     if is_superuser {
-        assert_eq!(said.occurrences.len(), 2);
+        assert_eq!(said.links.len(), 2);
     } else {
-        assert_eq!(said.occurrences.len(), 1);
+        assert_eq!(said.links.len(), 1);
         assert!(
             folder.problems(&said)[0].contains("sub: cannot be read: "),
             "{said:?}"
@@ -229,10 +230,14 @@ fn lists_have_a_url_in_each_line() {
     ];
     assert_eq!(folder.places(&said), expected);
     assert_eq!((said.unsupported, said.excluded), (1, 0));
-    assert!(said.occurrences.iter().all(|found| found.given));
+    let is_given = |link: &Link| match link.target {
+        Target::Ask(_, demand) => demand.given && demand.private,
+        Target::Local(..) => true,
+    };
+    assert!(said.links.iter().all(is_given));
     let folder = Folder::new(&[]);
     folder.add("urls.gz", &gzip(list.as_bytes()));
-    assert_eq!(folder.list("urls.gz").occurrences.len(), 4);
+    assert_eq!(folder.list("urls.gz").links.len(), 4);
 }
 
 #[test]
@@ -297,7 +302,7 @@ fn a_line_without_an_end_is_not_kept() {
     let folder = Folder::new(&[]);
     folder.add("urls.gz", &gzip(&vec![b'0'; 20 << 20]));
     let said = folder.list("urls.gz");
-    assert!(said.occurrences.is_empty());
+    assert!(said.links.is_empty());
     let problem =
         "TooLong DIR/urls.gz:1: the line is longer than 16777216 bytes, the rest is not read";
     assert_eq!(folder.problems(&said), [problem]);
@@ -314,7 +319,7 @@ fn cut_data_is_a_problem_and_its_beginning_is_read() {
     // The checksum does not match.
     folder.add("c.md.gz", &[&packed[..packed.len() - 8], &[0; 8]].concat());
     let said = folder.read(&["a.md.gz"]);
-    assert!(said.occurrences.len() > 100, "{}", said.occurrences.len());
+    assert!(said.links.len() > 100, "{}", said.links.len());
     let cut = "Cut DIR/a.md.gz: the gzip data is cut: only the part before was read";
     assert_eq!(folder.problems(&said), [cut]);
     assert_eq!(folder.list("b.gz").problems.len(), 1);
@@ -339,7 +344,7 @@ fn links_to_files_are_looked_up() {
     assert!(places[3].ends_with("/nowhere file_missing"), "{places:?}");
     assert_eq!(places[4], "DIR/a.md:1:58 file://DIR/a.md");
     assert_eq!(places[5], "DIR/a.md:2:1 file://DIR/b%20c.md");
-    let written = said.occurrences.iter();
+    let written = said.links.iter();
     let written: Vec<_> = written
         .map(|found| found.reference.written.as_deref())
         .collect();
@@ -384,7 +389,7 @@ fn names_that_are_not_utf_8_are_shown() {
     let path = folder.0.path().join(OsStr::from_bytes(b"\xff.md"));
     fs::write(&path, "<http://x/a> [b](c.md)").expect("written");
     let said = folder.read(&[""]);
-    assert_eq!(said.occurrences.len(), 2);
-    let source = &said.occurrences[0].reference.source;
+    assert_eq!(said.links.len(), 2);
+    let source = &said.links[0].reference.source;
     assert!(source.ends_with("\u{fffd}.md"), "{source}");
 }

@@ -96,9 +96,9 @@ fn take(
     last: &mut Option<Entry>,
     reading: &mut ReadingInto<'_>,
 ) -> Result<Option<String>, ReadError> {
-    for occurrence in &batch.occurrences {
+    for link in &batch.links {
         // What is no URL, or a file on the disk, is refused and named by the intake.
-        let entry = (occurrence.spelling.clone(), occurrence.reference.line);
+        let entry = (link.spelling.clone(), link.reference.line);
         if let Some((url, line)) = last.replace(entry) {
             reading.add(&url, line)?;
         }
@@ -133,8 +133,8 @@ pub(super) fn private(path: &Path, cancel: &Cancel) -> io::Result<Private> {
     loop {
         match batches.next(MOMENT) {
             Next::Batch(batch) => {
-                for occurrence in &batch.occurrences {
-                    private.look(&occurrence.spelling);
+                for link in &batch.links {
+                    private.look(&link.spelling);
                 }
             }
             Next::Nothing if !cancel.is_set() => {}

@@ -15,9 +15,8 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use super::urls::{Known, Urls};
 use super::{Command, Reply};
 use crate::record::{Checked, Said};
-use crate::run::fed::{Fed, fed};
 use crate::run::judge::{Judge, met};
-use crate::sources::{Next, Problem, ProblemKind};
+use crate::sources::{self, Next, Problem, ProblemKind};
 use plain::origin::root_of;
 use plain::random::fresh_seed;
 use store::{Completed, Demand, EntryId, HostId, Link, Queued, Target, UrlId};
@@ -198,8 +197,12 @@ impl Memory {
             return false;
         }
         match self.sources.as_mut().map(|next| next(wait)) {
-            Some(Next::Batch(batch)) => {
-                self.add_fed(fed(batch));
+            Some(Next::Batch(mut batch)) => {
+                let links = std::mem::take(&mut batch.links);
+                if !batch.is_empty() {
+                    self.replies.push_back(Reply::Source(batch));
+                }
+                self.add_all(links);
                 self.has_room()
             }
             Some(Next::Nothing) => false,
@@ -215,17 +218,6 @@ impl Memory {
         self.sources.is_some()
             && self.waiting.len() < self.limits.urls
             && self.waiting.bytes < self.limits.bytes
-    }
-
-    fn add_fed(&mut self, fed: Fed) {
-        if !fed.problems.is_empty() || fed.unsupported > 0 || fed.excluded > 0 {
-            self.replies.push_back(Reply::Source {
-                problems: fed.problems,
-                unsupported: fed.unsupported,
-                excluded: fed.excluded,
-            });
-        }
-        self.add_all(fed.links);
     }
 }
 
@@ -421,11 +413,10 @@ impl LeftOut {
 }
 
 fn of_problem(problem: Problem) -> Reply {
-    Reply::Source {
+    Reply::Source(sources::Batch {
         problems: vec![problem],
-        unsupported: 0,
-        excluded: 0,
-    }
+        ..sources::Batch::default()
+    })
 }
 
 /// What is asked.

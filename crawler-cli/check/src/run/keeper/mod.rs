@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::record::Checked;
-use crate::sources::Problem;
+use crate::sources::Batch;
 use store::{Completed, EntryId, Host, HostFacts, HostId, Queued, StoreError};
 
 mod memory;
@@ -54,12 +54,8 @@ pub(super) enum Reply {
         limit: usize,
         queued: Vec<Queued>,
     },
-    /// What sources said beside places.
-    Source {
-        problems: Vec<Problem>,
-        unsupported: u64,
-        excluded: u64,
-    },
+    /// What sources said beside links.
+    Source(Batch),
     /// The sources have ended.
     AllRead,
     /// URLs that are judged.

@@ -14,7 +14,6 @@ use jiff::Timestamp;
 
 use super::{Command, Reply};
 use crate::record::{Checked, Said};
-use crate::run::fed::fed;
 use crate::run::judge::Judge;
 use crate::sources::{Batch, Batches};
 use store::{Added, Completed, Link, LinkId, Record, Selection, Store, StoreError, UrlId};
@@ -269,22 +268,17 @@ impl<S: Store> KeeperThread<S> {
 
 /// Sources.
 impl<S: Store> KeeperThread<S> {
-    fn add(&mut self, batch: Batch) -> Outcome {
-        let fed = fed(batch);
-        if !fed.links.is_empty() {
-            let added = self.store.add(&fed.links)?;
+    fn add(&mut self, mut batch: Batch) -> Outcome {
+        let links = std::mem::take(&mut batch.links);
+        if !links.is_empty() {
+            let added = self.store.add(&links)?;
             self.announce(&added)?;
-            let links: Vec<&Link> = fed.links.iter().collect();
-            self.report(&[], &added, &links)?;
+            self.report(&[], &added, &links.iter().collect::<Vec<_>>())?;
         }
-        if fed.problems.is_empty() && fed.unsupported == 0 && fed.excluded == 0 {
-            return Ok(());
+        match batch.is_empty() {
+            true => Ok(()),
+            false => self.reply(Reply::Source(batch)),
         }
-        self.reply(Reply::Source {
-            problems: fed.problems,
-            unsupported: fed.unsupported,
-            excluded: fed.excluded,
-        })
     }
 
     fn announce(&mut self, added: &Added) -> Outcome {

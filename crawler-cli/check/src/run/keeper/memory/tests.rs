@@ -7,7 +7,6 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
-use crate::sources::{self, Occurrence};
 use store::Store as _;
 use store::sqlite::Sqlite;
 use verdict::{Cause, Verdict};
@@ -113,12 +112,9 @@ fn answer_all(memory: &mut Memory, verdict: Verdict) -> Vec<Queued> {
 fn problems(memory: &mut Memory) -> Vec<(ProblemKind, String)> {
     let mut found = Vec::new();
     while let Some(reply) = memory.next() {
-        if let Reply::Source { problems, .. } = reply {
-            found.extend(
-                problems
-                    .into_iter()
-                    .map(|problem| (problem.kind, problem.detail)),
-            );
+        if let Reply::Source(batch) = reply {
+            let problems = batch.problems.into_iter();
+            found.extend(problems.map(|problem| (problem.kind, problem.detail)));
         }
     }
     found
@@ -156,22 +152,9 @@ fn sources_are_read_while_few_urls_are_under_way() {
     let counted = Rc::clone(&batches);
     let next = move |_| {
         counted.set(counted.get() + 1);
-        let occurrence = |n| {
-            let url = format!("http://a/{}/{n}", counted.get());
-            let Link {
-                spelling,
-                reference,
-                ..
-            } = link(&url, 1, GIVEN);
-            Occurrence {
-                spelling,
-                target: sources::Target::Ask(Url::parse(&url).expect("a URL")),
-                reference,
-                given: true,
-            }
-        };
+        let given = |n| link(&format!("http://a/{}/{n}", counted.get()), 1, GIVEN);
         Next::Batch(sources::Batch {
-            occurrences: (0..4).map(occurrence).collect(),
+            links: (0..4).map(given).collect(),
             ..sources::Batch::default()
         })
     };
