@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use listing::Shape;
-use listing::range::ListedTime;
 
 /// A link to a URL.
 #[derive(Clone, Debug)]
@@ -19,8 +18,6 @@ pub struct Link {
     pub elsewhere: bool,
     /// The shape of the page that named the target, if the target is to be reported.
     pub(super) listing: Option<Shape>,
-    /// The time of the target's last change, if given.
-    pub(super) modified: Option<ListedTime>,
     /// The page that has the link.
     pub(super) from: Option<Arc<str>>,
     /// The chain of URLs that redirected to it.
@@ -34,8 +31,6 @@ pub enum LinkKind {
     Start,
     /// A directory that was redirected: read, but not reported again.
     Moved,
-    /// A directory to report and read.
-    Directory,
     /// A URL to report, which may be a page with links.
     Page,
     /// A file to report.
@@ -49,7 +44,6 @@ impl Link {
             kind,
             elsewhere: false,
             listing: None,
-            modified: None,
             from: None,
             chain: Ancestors::default(),
         }

@@ -21,15 +21,14 @@ impl HostCrawl {
 
     /// The gate at `to`, if the redirect of a listing may lead to one: a page of this host. A directory is the new place
     /// of the listing.
-    pub(super) fn gate_at(&self, task: &Task, to: &str, reply: &Reply<'_>) -> Option<Gate> {
-        let to = Url::parse(to).ok()?;
+    pub(super) fn gate_at(&self, task: &Task, to: &Url, reply: &Reply<'_>) -> Option<Gate> {
         let is_page = !to.path().ends_with('/') || to.query().is_some();
         let is_of_listing = matches!(
             task.kind,
             TaskKind::Start | TaskKind::Directory | TaskKind::Page
         );
         let may_be_gate = is_page && is_of_listing && !task.is_past_gate;
-        let target = self.target_here(&to)?;
+        let target = self.target_here(to)?;
         (self.policy.keeps_cookies && may_be_gate).then_some(Gate {
             target,
             has_cookie: reply.sets_cookie,
@@ -72,17 +71,15 @@ impl HostCrawl {
     }
 
     /// The page that a gate leads back to, if it has set a cookie. The page had redirected to the gate, and was not read.
-    pub(super) fn page_behind(&self, task: &Task, reply: &Reply<'_>) -> Option<Task> {
-        let to = redirect::target(&self.absolute(&task.target)?, reply.location).ok()?;
-        let target = self.target_here(&to)?;
+    pub(super) fn page_behind(&self, task: &Task, to: &Url, reply: &Reply<'_>) -> Option<Task> {
+        let target = self.target_here(to)?;
         let is_back = self.is_gate(reply) && task.redirects > 0 && target != task.target;
         is_back.then(|| Task {
             target,
-            redirects: task.redirects + 1,
             is_past_gate: true,
             above: Ancestors::default(),
             number: 0,
-            ..task.clone()
+            ..task.clone().followed()
         })
     }
 

@@ -203,9 +203,7 @@ impl Journal {
     /// The task is given up; a later run may ask for its URL again. What there is to report was reported.
     pub(super) fn fail(&mut self, task: &Task) {
         // An entry that was decided would be reported twice.
-        let is_entry = task.kind == TaskKind::File
-            || (matches!(task.kind, TaskKind::Unknown(_)) && task.open.is_some());
-        if self.on && !is_entry {
+        if self.on && task.kind != TaskKind::File {
             let task = Task {
                 open: None,
                 redirects: 0,

@@ -15,7 +15,6 @@ use crate::found::{Found, Kind};
 use crate::link::{Ancestors, Link, LinkKind};
 use crate::policy::Follow;
 use crate::visitor::{LinkVerdict, Turn};
-use crawl::redirect;
 use listing::path;
 use listing::range::SizeRange;
 use listing::{self, Links, PageError, Reference, Shape};
@@ -60,7 +59,7 @@ impl LinkTarget {
     fn mark(&self, kind: LinkKind) -> String {
         match kind {
             LinkKind::Start | LinkKind::Page => format!("page:{}", self.key),
-            LinkKind::Moved | LinkKind::Directory | LinkKind::File => self.key.clone(),
+            LinkKind::Moved | LinkKind::File => self.key.clone(),
         }
     }
 }
@@ -126,17 +125,9 @@ impl HostCrawl {
         let task = Task::new(place.target.clone(), kind, start, depth);
         let mut task = task.redirected(link.chain.clone());
         task.from.clone_from(&link.from);
-        let open = UndecidedEntry {
-            listing: link.listing,
-            modified: link.modified,
-            ..UndecidedEntry::default()
-        };
         match link.kind {
             LinkKind::Moved => self.enqueue(turn, task, &place.canonical),
-            LinkKind::Directory => {
-                self.directory(turn, task, open, Found::new(Kind::Directory, depth));
-            }
-            _ => self.linked(turn, task, open, &place),
+            _ => self.linked(turn, task, link.listing, &place),
         }
     }
 
@@ -170,10 +161,14 @@ impl HostCrawl {
         &mut self,
         turn: &mut Turn<'_>,
         mut task: Task,
-        mut open: UndecidedEntry,
+        listing: Option<Shape>,
         place: &LinkTarget,
     ) {
         let is_page = task.kind == TaskKind::Link;
+        let mut open = UndecidedEntry {
+            listing,
+            ..UndecidedEntry::default()
+        };
         let mark = match is_page {
             true => place.mark(LinkKind::Page),
             false => place.mark(LinkKind::File),
@@ -211,8 +206,7 @@ impl HostCrawl {
             self.know(&mark);
             self.counts.files += 1;
             let found = Found {
-                listing: open.listing,
-                modified: self.probes.placed(open.modified),
+                listing,
                 ..Found::new(Kind::File, task.depth)
             };
             let memo = &mut open.memo;
@@ -327,22 +321,25 @@ impl HostCrawl {
     }
 
     /// Handles a redirect of the target of a link.
-    pub(super) fn linked_redirect(&mut self, turn: &mut Turn<'_>, task: Task, reply: &Reply<'_>) {
+    pub(super) fn linked_redirect(
+        &mut self,
+        turn: &mut Turn<'_>,
+        task: Task,
+        to: &Url,
+        reply: &Reply<'_>,
+    ) {
         let is_start = task.open.is_none();
         let (kind, listing) = match &task.open {
             None => (LinkKind::Start, None),
             Some(open) => (LinkKind::Page, open.listing),
         };
-        let to = match self.moved_to(&task, reply.location) {
+        let to = match self.moved_to(&task, to) {
             Ok(to) => to,
-            Err(Cause::RedirectLoop) if let Some(page) = self.page_behind(&task, reply) => {
+            Err(Cause::RedirectLoop) if let Some(page) = self.page_behind(&task, to, reply) => {
                 return self.queue(page);
             }
             Err(Cause::RedirectLoop) if self.is_gate(reply) => {
-                return self.queue(Task {
-                    redirects: task.redirects + 1,
-                    ..task
-                });
+                return self.queue(task.followed());
             }
             Err(cause) => return self.give_up(turn, task, &cause),
         };
@@ -374,14 +371,14 @@ impl HostCrawl {
         &self,
         turn: &mut Turn<'_>,
         task: &Task,
-        location: Option<&[u8]>,
+        to: &Url,
     ) -> Result<bool, Cause> {
         let kind = match task.kind {
             TaskKind::Start => LinkKind::Start,
             TaskKind::Directory => LinkKind::Moved,
             _ => return Ok(false),
         };
-        let to = self.moved_to(task, location)?;
+        let to = self.moved_to(task, to)?;
         let is_directory = kind == LinkKind::Start || to.path().ends_with('/');
         if !is_directory || same_host(&to, self.origin()) {
             return Ok(false);
@@ -394,16 +391,13 @@ impl HostCrawl {
         Ok(turn.visitor.link(&link) == LinkVerdict::Follow)
     }
 
-    /// The URL to which a redirect leads.
-    fn moved_to(&self, task: &Task, location: Option<&[u8]>) -> Result<Url, Cause> {
-        let limit = self.policy.limits.redirects;
-        if task.redirects >= limit {
-            return Err(Cause::TooManyRedirects(limit));
-        }
-        let from = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
-        let mut to = redirect::target(&from, location).map_err(|_| Cause::NoLocation)?;
+    /// The URL without a fragment to which a redirect leads, unless the chain was there before.
+    fn moved_to(&self, task: &Task, to: &Url) -> Result<Url, Cause> {
+        let mut to = to.clone();
         to.set_fragment(None);
-        if to == from || task.above.iter().any(|url| url == hash(&to)) {
+        if Some(&to) == self.absolute(&task.target).as_ref()
+            || task.above.iter().any(|url| url == hash(&to))
+        {
             return Err(Cause::RedirectLoop);
         }
         Ok(to)

@@ -42,37 +42,38 @@ impl HostCrawl {
     }
 
     pub(super) fn redirect(&mut self, turn: &mut Turn<'_>, mut task: Task, reply: &Reply<'_>) {
+        let to = match self.led_to(&task, reply.location) {
+            Ok(to) => to,
+            Err(cause) => return self.give_up(turn, task, &cause),
+        };
         if task.kind == TaskKind::Link {
-            return self.linked_redirect(turn, task, reply);
+            return self.linked_redirect(turn, task, &to, reply);
         }
         let named = matches!(task.kind, TaskKind::Unknown(_) | TaskKind::File);
         let probed = ProbeResult::nothing(reply);
-        let of_name = named.then(|| self.directory_of_name(&task, reply.location));
+        let of_name = named.then(|| self.directory_of_name(&task, &to));
         let target = match of_name.flatten() {
             Some(directory) => Ok(directory),
-            None => self.redirect_target(&task, reply.location),
+            None => self.redirect_target(&task, &to),
         };
         let target = match target {
             Ok(target) => target,
             // The name redirects elsewhere: it exists, but is not a directory here.
             Err(Cause::Elsewhere(_)) if named => return self.exists(turn, task, probed),
-            Err(Cause::Elsewhere(to)) if let Some(target) = self.other_directory(&task, &to) => {
+            Err(Cause::Elsewhere(_)) if let Some(target) = self.other_directory(&task, &to) => {
                 let chain = self.chain_of(&task);
                 self.counts.directories_done += 1;
                 return match self.is_allowed(&target) {
                     true => self.add_start_at(&target, chain),
-                    false => self.leave_out_once(turn, &to, &Cause::Robots),
+                    false => self.leave_out_once(turn, to.as_str(), &Cause::Robots),
                 };
             }
-            Err(Cause::Elsewhere(to)) if let Some(gate) = self.gate_at(&task, &to, reply) => {
-                return self.queue(Task {
-                    redirects: task.redirects + 1,
-                    gate: Some(Box::new(gate)),
-                    ..task
-                });
+            Err(Cause::Elsewhere(_)) if let Some(gate) = self.gate_at(&task, &to, reply) => {
+                task.gate = Some(Box::new(gate));
+                return self.queue(task.followed());
             }
             Err(cause @ Cause::Elsewhere(_)) => {
-                return match self.moves_elsewhere(turn, &task, reply.location) {
+                return match self.moves_elsewhere(turn, &task, &to) {
                     Ok(true) => {
                         // The directory is searched on its new host.
                         self.counts.directories_done += 1;
@@ -83,10 +84,7 @@ impl HostCrawl {
                 };
             }
             Err(Cause::RedirectLoop) if self.is_gate(reply) => {
-                return self.queue(Task {
-                    redirects: task.redirects + 1,
-                    ..task
-                });
+                return self.queue(task.followed());
             }
             Err(cause) => return self.give_up(turn, task, &cause),
         };
@@ -139,8 +137,7 @@ impl HostCrawl {
 
     /// The name with a final `/`, if a redirect adds one, whatever it says of the server and of the directories above: a
     /// server behind a proxy names itself as it knows itself.
-    fn directory_of_name(&self, task: &Task, location: Option<&[u8]>) -> Option<String> {
-        let to = redirect::target(&self.absolute(&task.target)?, location).ok()?;
+    fn directory_of_name(&self, task: &Task, to: &Url) -> Option<String> {
         let bare = to.path().trim_end_matches('/');
         let last = |path: &str| path::split_last(path).map(|(_, name, _)| path::decode(name));
         let adds_slash = bare.len() < to.path().len() && !task.target.ends_with('/');
@@ -152,42 +149,40 @@ impl HostCrawl {
     }
 
     /// The directory of this host that takes the place of a start, which redirects to it.
-    fn other_directory(&self, task: &Task, to: &str) -> Option<String> {
-        let to = Url::parse(to).ok()?;
+    fn other_directory(&self, task: &Task, to: &Url) -> Option<String> {
         let is_here = to.origin() == self.origin().origin() && to.path().ends_with('/');
         let is_plain = to.query().is_none_or(listing::is_sort_query);
         let is_start = task.kind == TaskKind::Start && self.policy.follow == Follow::Listings;
         (is_start && is_here && is_plain).then(|| to.path().to_owned())
     }
 
-    /// The path to which a redirect leads, if the crawl may go there.
-    pub(super) fn redirect_target(
-        &self,
-        task: &Task,
-        location: Option<&[u8]>,
-    ) -> Result<String, Cause> {
+    /// The URL to which a redirect leads, if a further one may be followed.
+    fn led_to(&self, task: &Task, location: Option<&[u8]>) -> Result<Url, Cause> {
         let page = self.absolute(&task.target).ok_or(Cause::NoLocation)?;
         let to = redirect::target(&page, location).map_err(|_| Cause::NoLocation)?;
-        if task.redirects >= self.policy.limits.redirects {
-            return Err(Cause::TooManyRedirects(self.policy.limits.redirects));
+        match self.policy.limits.redirects {
+            limit if task.redirects >= limit => Err(Cause::TooManyRedirects(limit)),
+            _ => Ok(to),
         }
+    }
+
+    /// The path to which a redirect leads, if the crawl may go there.
+    fn redirect_target(&self, task: &Task, to: &Url) -> Result<String, Cause> {
         let same_host = to.origin() == self.origin().origin();
         let plain = to.query().is_none_or(listing::is_sort_query);
         let segments: Vec<String> = to.path().split('/').map(path::normalise_segment).collect();
         let target = segments.join("/");
         let canonical = path::canonical(&target);
-        if !same_host || !plain || self.starts.innermost(&canonical).is_none() {
-            return Err(Cause::Elsewhere(to.into()));
-        }
-        if !target.ends_with('/') {
-            return Err(Cause::Elsewhere(to.into()));
+        let is_below = same_host && plain && self.starts.innermost(&canonical).is_some();
+        if !is_below || !target.ends_with('/') {
+            return Err(Cause::Elsewhere(to.to_string()));
         }
         let from = path::canonical(&task.target);
         if canonical == from {
             return Err(Cause::RedirectLoop);
         }
         if task.kind == TaskKind::Directory && from.starts_with(&canonical) {
-            return Err(Cause::RedirectUp(to.into()));
+            return Err(Cause::RedirectUp(to.to_string()));
         }
         Ok(target)
     }

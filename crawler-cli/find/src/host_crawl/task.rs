@@ -138,6 +138,14 @@ impl Task {
         self
     }
 
+    /// The task after a further redirect that leads back to it.
+    pub(super) fn followed(self) -> Self {
+        Self {
+            redirects: self.redirects + 1,
+            ..self
+        }
+    }
+
     /// A task for an entry of this directory.
     pub(super) fn below(&self, segment: &str, kind: TaskKind) -> Self {
         let target = format!("{}{segment}", self.directory());
