@@ -50,12 +50,12 @@ use store::StoreError;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Checker {
-    inputs: Vec<Input>,
+    pub(super) inputs: Vec<Input>,
     /// How sources are read. What is selected is [`Checker::selection`].
     pub sources: SourceOptions,
     /// Which URLs are checked.
     pub selection: Selection,
-    reach: Reach,
+    pub(super) reach: Reach,
     /// What is good, and how URLs are asked. What the settings have, too, is taken from there.
     pub policy: Policy,
     /// Politeness, retries and the network.
@@ -171,35 +171,21 @@ impl Checker {
 
     /// Runs the check on this thread, and reports to `reporter`.
     pub fn run_with(mut self, reporter: &mut dyn Reporter<Self>) -> Summary {
-        let Settings { host, mut transfer } = self.settings;
-        let mut policy = Policy {
-            host,
-            timeout: transfer.timeout,
-            max_body: transfer.max_body,
-            allow_private: transfer.allow_private,
-            ..self.policy
-        };
+        let (policy, transfer) = (&mut self.policy, &mut self.settings.transfer);
+        policy.host = self.settings.host.clone();
         policy.host.seed.get_or_insert_with(fresh_seed);
+        policy.timeout = transfer.timeout;
+        policy.max_body = transfer.max_body;
+        policy.allow_private = transfer.allow_private;
         for url in pages(&self.inputs) {
             transfer.identities.give(url);
         }
-        self.sources.selection = Arc::new(self.selection);
+        self.sources.selection = Arc::new(self.selection.clone());
         // The work at each host tells which of its calls may dial private addresses.
         transfer.allow_private = true;
         transfer.adaptive = Some(policy.adaptive());
         transfer.breaker = Some(Policy::breaker());
-        run::run(
-            run::Plan {
-                inputs: self.inputs,
-                sources: self.sources,
-                reach: self.reach,
-                policy,
-                transfer,
-                tolerance: self.tolerance,
-                keeping: self.keeping,
-            },
-            reporter,
-        )
+        run::run(self, reporter)
     }
 }
 

@@ -12,10 +12,10 @@ use courser::net::os::OsNet;
 use jiff::Timestamp;
 use url::Url;
 
-use super::checker::{Checker, Keeping, Reach, Tolerance};
+use super::checker::Checker;
 use super::event::Event;
 use super::host::{Host, Policy, Shared};
-use super::sources::{self, Input, SourceOptions};
+use super::sources;
 use super::summary::Summary;
 use super::task::{self, Hop, Task};
 use crawl::feeder::{Feeder, Parts};
@@ -24,7 +24,6 @@ use crawl::hosts::HostId as WorkId;
 use crawl::reporter::Reporter;
 use crawl::scheduler::Scheduler;
 use crawl::stats::{Standing, Stats};
-use crawl::transfer::Transfer;
 use plain::origin::root_of;
 use store::sqlite::Sqlite;
 use store::{Completed, EntryId, HostId, Queued, StoreError};
@@ -47,22 +46,10 @@ use lives::Lives;
 use output::Output;
 use pages::Pages;
 
-/// What to check, and how.
-#[derive(Debug)]
-pub(super) struct Plan {
-    pub(super) inputs: Vec<Input>,
-    pub(super) sources: SourceOptions,
-    pub(super) reach: Reach,
-    pub(super) policy: Policy,
-    pub(super) transfer: Transfer,
-    pub(super) tolerance: Tolerance,
-    pub(super) keeping: Keeping,
-}
-
 /// Runs a check.
-pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
+pub(super) fn run(plan: Checker, reporter: &mut dyn Reporter<Checker>) -> Summary {
     let mut output = Output::new(reporter);
-    let client = match plan.transfer.client(&[]) {
+    let client = match plan.settings.transfer.client(&[]) {
         Ok(client) => client,
         Err(error) => {
             output.failed(&Event::NetworkFailed(&error));
@@ -77,7 +64,7 @@ pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
         }
     };
     let is_kept = plan.keeping.state.is_some();
-    let scheduler = Scheduler::new(client, &plan.transfer);
+    let scheduler = Scheduler::new(client, &plan.settings.transfer);
     let mut run = Run {
         scheduler,
         shared: Shared::new(Stats::default()),
@@ -103,7 +90,7 @@ pub(super) fn run(plan: Plan, reporter: &mut dyn Reporter<Checker>) -> Summary {
 }
 
 /// Starts to read the sources, and opens the state if there is one.
-fn keeper(plan: &Plan) -> Result<Keeper, StoreError> {
+fn keeper(plan: &Checker) -> Result<Keeper, StoreError> {
     let start = || sources::start(plan.inputs.clone(), plan.sources.clone());
     let judge = |rules| Judge {
         tolerance: plan.tolerance.clone(),
@@ -125,7 +112,7 @@ fn keeper(plan: &Plan) -> Result<Keeper, StoreError> {
 }
 
 /// The rules of lives.
-fn rules(plan: &Plan) -> Rules {
+fn rules(plan: &Checker) -> Rules {
     let fail_after = plan.tolerance.fail_after;
     Rules {
         fail_after: Some(fail_after).filter(|time| !time.is_zero()),
@@ -134,7 +121,7 @@ fn rules(plan: &Plan) -> Rules {
 }
 
 /// What is checked: an interrupted check is continued only by one of the same.
-fn identity(plan: &Plan) -> String {
+fn identity(plan: &Checker) -> String {
     let sources = &plan.sources;
     format!(
         "{:?} depth {} fragments {} base {:?} root {:?} field {:?} {:?}",
