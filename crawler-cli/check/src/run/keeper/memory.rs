@@ -247,7 +247,7 @@ impl Memory {
             Target::Ask(url, demand) => {
                 let hash = self.hash(&url[..Position::AfterQuery], false);
                 match self.urls.get(hash) {
-                    None => self.add_url(hash, url, demand, place, batch),
+                    None => self.queue(hash, url, demand, None, Some(place), batch),
                     Some(Known::Waiting(at)) => self.add_place(at, demand, place, batch),
                     Some(Known::Said(said, known)) => {
                         self.add_known(hash, url, (said, known), demand, place, batch);
@@ -278,30 +278,6 @@ impl Memory {
         xxh3_128_with_seed(text.as_bytes(), self.seed ^ u64::from(is_local))
     }
 
-    /// A URL that is new.
-    fn add_url(
-        &mut self,
-        hash: u128,
-        mut url: Url,
-        demand: Demand,
-        place: Place,
-        batch: &mut Batch,
-    ) {
-        let host = self.hosts.number(&url);
-        url.set_fragment(None);
-        let entry = Entry {
-            id: UrlId(0),
-            hash,
-            host,
-            url,
-            demand,
-            before: None,
-            first: None,
-            further: Vec::new(),
-        };
-        self.queue(entry, Some(place), batch);
-    }
-
     /// A place of a URL that waits or is asked.
     fn add_place(&mut self, at: u32, demand: Demand, place: Place, batch: &mut Batch) {
         let is_full = self.waiting.bytes + place.bytes() > self.limits.bytes;
@@ -323,7 +299,7 @@ impl Memory {
     fn add_known(
         &mut self,
         hash: u128,
-        mut url: Url,
+        url: Url,
         before: (Said, Demand),
         demand: Demand,
         place: Place,
@@ -341,22 +317,31 @@ impl Memory {
         if wanted.is_met_by(was_met) {
             return self.urls.insert(hash, Known::Said(said, wanted));
         }
+        self.queue(hash, url, wanted, Some(Box::new(before)), place, batch);
+    }
+
+    /// A URL is to be asked. `before`: if it was reported, what was said and wanted. `place`: the place that wants it.
+    fn queue(
+        &mut self,
+        hash: u128,
+        mut url: Url,
+        demand: Demand,
+        before: Option<Box<(Said, Demand)>>,
+        place: Option<Place>,
+        batch: &mut Batch,
+    ) {
+        let host = self.hosts.number(&url);
         url.set_fragment(None);
         let entry = Entry {
             id: UrlId(0),
             hash,
-            host: self.hosts.number(&url),
+            host,
             url,
-            demand: wanted,
-            before: Some(Box::new(before)),
+            demand,
+            before,
             first: None,
             further: Vec::new(),
         };
-        self.queue(entry, place, batch);
-    }
-
-    /// A URL is to be asked. `place`: the place that wants it.
-    fn queue(&mut self, entry: Entry, place: Option<Place>, batch: &mut Batch) {
         let size = entry.bytes() + place.as_ref().map_or(0, Place::bytes);
         if self.waiting.bytes + size > self.limits.bytes {
             if let Some(place) = place {
@@ -364,7 +349,7 @@ impl Memory {
             }
             return;
         }
-        let (hash, host, is_new) = (entry.hash, entry.host, entry.before.is_none());
+        let is_new = entry.before.is_none();
         let Some(at) = self.waiting.insert(entry) else {
             return;
         };
