@@ -13,6 +13,7 @@ use super::{Checked, reason};
 use plain::redirect::Redirect;
 use plain::terminal::push_json_string;
 use verdict::Reference;
+use verdict::life::State;
 
 /// Appends the line of a URL.
 pub fn write(checked: &Checked, out: &mut Vec<u8>) {
@@ -29,47 +30,31 @@ pub fn result(checked: &Checked, fields: &mut Fields<'_>) {
         fields.number("again", true);
     }
     fields.text("class", checked.answer.verdict.class().name());
-    if let Some(cause) = checked.answer.verdict.cause() {
-        fields.text("cause", &cause.name());
-    }
+    let cause = checked.answer.verdict.cause().map(|cause| cause.name());
+    fields.some("cause", cause.as_deref(), Fields::text);
     if checked.is_late() {
-        if let Some(status) = checked.answer.status {
-            fields.number("status", status);
-        }
+        fields.some("status", checked.answer.status, Fields::number);
         return fields.list("refs", &checked.references, reference);
     }
-    if let Some(reason) = reason::reason(checked) {
-        fields.text("reason", &reason);
-    }
-    if let Some(status) = checked.answer.status {
-        fields.number("status", status);
-    }
-    if let Some(method) = checked.answer.method {
-        fields.text("method", method);
-    }
-    if let Some(dropped) = checked.lenient() {
-        fields.text("lenient", dropped);
-    }
-    if let Some(state) = checked.state {
-        fields.text("state", state.name());
-    }
-    if let Some(url) = &checked.answer.moved_to {
-        fields.text("moved_to", url);
-    }
-    if let Some(url) = &checked.answer.final_url {
-        fields.text("final_url", url);
-    }
+    let reason = reason::reason(checked);
+    fields.some("reason", reason.as_deref(), Fields::text);
+    fields.some("status", checked.answer.status, Fields::number);
+    fields.some("method", checked.answer.method, Fields::text);
+    fields.some("lenient", checked.lenient(), Fields::text);
+    fields.some("state", checked.state.map(State::name), Fields::text);
+    fields.some("moved_to", checked.answer.moved_to.as_deref(), Fields::text);
+    fields.some(
+        "final_url",
+        checked.answer.final_url.as_deref(),
+        Fields::text,
+    );
     fields.list("redirects", &checked.answer.redirects, redirect);
     fields.number("attempts", checked.answer.attempts);
-    if let Some(latency) = checked.answer.latency {
-        fields.number("latency_ms", Millis(latency));
-    }
-    if let Some(address) = checked.answer.address {
-        fields.address("address", address);
-    }
-    if let Some(at) = checked.answer.checked_at {
-        fields.quoted("checked_at", rfc3339(at));
-    }
+    let latency = checked.answer.latency.map(Millis);
+    fields.some("latency_ms", latency, Fields::number);
+    fields.some("address", checked.answer.address, Fields::address);
+    let checked_at = checked.answer.checked_at.map(rfc3339);
+    fields.some("checked_at", checked_at, Fields::quoted);
     fields.list("refs", &checked.references, reference);
 }
 
@@ -83,15 +68,9 @@ fn redirect(redirect: &Redirect, out: &mut Vec<u8>) {
 fn reference(reference: &Reference, out: &mut Vec<u8>) {
     let mut fields = Fields::open(out);
     fields.text("source", &reference.source);
-    if let Some(line) = reference.line {
-        fields.number("line", line);
-    }
-    if let Some(column) = reference.column {
-        fields.number("column", column);
-    }
-    if let Some(written) = &reference.written {
-        fields.text("written", written);
-    }
+    fields.some("line", reference.line, Fields::number);
+    fields.some("column", reference.column, Fields::number);
+    fields.some("written", reference.written.as_deref(), Fields::text);
     fields.text("text", &reference.text);
     fields.close();
 }
@@ -167,6 +146,13 @@ impl<'o> Fields<'o> {
         match value {
             Some(value) => write(self, name, value),
             None => self.number(name, "null"),
+        }
+    }
+
+    /// A value that `write` writes; a field that is not known is absent.
+    fn some<T>(&mut self, name: &str, value: Option<T>, write: impl FnOnce(&mut Self, &str, T)) {
+        if let Some(value) = value {
+            write(self, name, value);
         }
     }
 
