@@ -4,6 +4,7 @@
 //! defines itself ends the reading.
 
 use quick_xml::Reader;
+use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesStart, Event};
 use url::Url;
 
@@ -224,17 +225,12 @@ impl<'b> Document<'b> {
                 Event::Text(text) => self.text.extend_from_slice(&text),
                 Event::CData(text) => self.text.extend_from_slice(&text),
                 Event::GeneralRef(reference) => {
-                    let char = match &*reference {
-                        b"amp" => '&',
-                        b"lt" => '<',
-                        b"gt" => '>',
-                        b"quot" => '"',
-                        b"apos" => '\'',
-                        _ => reference.resolve_char_ref().ok()??,
-                    };
                     let mut utf8 = [0; 4];
-                    self.text
-                        .extend_from_slice(char.encode_utf8(&mut utf8).as_bytes());
+                    let text = match reference.resolve_char_ref().ok()? {
+                        Some(char) => char.encode_utf8(&mut utf8),
+                        None => resolve_xml_entity(str::from_utf8(&reference).ok()?)?,
+                    };
+                    self.text.extend_from_slice(text.as_bytes());
                 }
                 Event::Eof => return None,
                 _ => {}

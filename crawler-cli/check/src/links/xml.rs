@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use quick_xml::Reader;
+use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesStart, Event};
 
 use super::output::{Found, Output};
@@ -130,17 +131,12 @@ impl<'t, V: Visitor> XmlReader<'t, '_, '_, '_, V> {
                 self.push(text, inside..inside + text.len());
             }
             Event::GeneralRef(reference) => {
-                let char = match &**reference {
-                    b"amp" => Some('&'),
-                    b"lt" => Some('<'),
-                    b"gt" => Some('>'),
-                    b"quot" => Some('"'),
-                    b"apos" => Some('\''),
-                    _ => reference.resolve_char_ref().ok().flatten(),
-                };
-                match char {
-                    Some(char) => self.push(char.encode_utf8(&mut [0; 4]).as_bytes(), range),
-                    None => {
+                let char = reference.resolve_char_ref().ok().flatten();
+                let name = str::from_utf8(reference).ok();
+                match (char, name.and_then(resolve_xml_entity)) {
+                    (Some(char), _) => self.push(char.encode_utf8(&mut [0; 4]).as_bytes(), range),
+                    (None, Some(text)) => self.push(text.as_bytes(), range),
+                    (None, None) => {
                         self.fault(range.start, XmlFault::Entity);
                         self.push(&self.text.as_bytes()[range.clone()], range);
                     }
