@@ -40,7 +40,10 @@ impl Robots {
     /// token, compared without regard to case. If there is no such group, the rules of all groups for `*` (§2.2.1).
     /// Only the first [`READ`] bytes of `body` are read.
     pub fn parse(body: &[u8], agent: &str) -> Self {
-        let mut file = RulesReader::new(agent);
+        let mut file = RulesReader {
+            agent,
+            ..RulesReader::default()
+        };
         for line in lines(body) {
             if let Some((key, value)) = field(line) {
                 file.field(key, value);
@@ -135,6 +138,7 @@ pub const REDIRECTS: u32 = 5;
 
 /// Reads the fields of a file. The groups for this agent and for `*` are kept apart: only the end of the file shows
 /// which of them apply.
+#[derive(Default)]
 struct RulesReader<'a> {
     agent: &'a str,
     /// The rules of the groups for this agent.
@@ -158,20 +162,7 @@ struct Group {
     delay: Option<Duration>,
 }
 
-impl<'a> RulesReader<'a> {
-    fn new(agent: &'a str) -> Self {
-        Self {
-            agent,
-            own_group: Group::default(),
-            wildcard_group: Group::default(),
-            is_named: false,
-            sitemaps: Vec::new(),
-            is_for_agent: false,
-            is_for_all: false,
-            has_rules: false,
-        }
-    }
-
+impl RulesReader<'_> {
     fn field(&mut self, key: Key, value: &[u8]) {
         match key {
             Key::UserAgent => self.user_agent(value),

@@ -58,7 +58,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
             hosts: Hosts::new(transfer),
             agenda: Agenda::default(),
             calls,
-            streams: Streams::new(),
+            streams: Streams::default(),
             permits: Permits::new(transfer.ceilings.clone()),
             limits,
         }

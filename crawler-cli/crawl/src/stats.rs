@@ -58,7 +58,10 @@ impl Stats {
             return index;
         }
         self.indices.insert(name.to_owned(), self.hosts.len());
-        self.hosts.push(HostStats::new(name));
+        self.hosts.push(HostStats {
+            name: name.to_owned(),
+            ..HostStats::default()
+        });
         self.hosts.len() - 1
     }
 
@@ -264,7 +267,7 @@ pub enum Connection {
 }
 
 /// The statistics of one host.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct HostStats {
     /// Scheme and authority.
     pub name: String,
@@ -298,26 +301,6 @@ pub struct HostStats {
 }
 
 impl HostStats {
-    fn new(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            requests: 0,
-            in_flight: 0,
-            answers: 0,
-            failures: 0,
-            statuses: [0; 7],
-            bytes: 0,
-            opened: 0,
-            reused: 0,
-            silence: None,
-            standing: Standing::default(),
-            abandoned: 0,
-            slowest: Duration::ZERO,
-            total: Duration::ZERO,
-            rate: None,
-        }
-    }
-
     /// The mean latency of the answers.
     pub fn mean(&self) -> Duration {
         mean(self.total, self.answers)

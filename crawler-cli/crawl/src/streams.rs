@@ -11,7 +11,7 @@ use super::stats::{Class, Exchange};
 use super::work::{Body, RequestId};
 
 /// The bodies that have not ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Streams {
     all: HashMap<CallId, Stream>,
     /// Bodies with something to read.
@@ -82,14 +82,6 @@ impl Stream {
 }
 
 impl Streams {
-    pub(super) fn new() -> Self {
-        Self {
-            all: HashMap::new(),
-            readable: VecDeque::new(),
-            buffer: Vec::new(),
-        }
-    }
-
     /// Whether no body is known to be readable.
     pub(super) fn is_idle(&self) -> bool {
         self.readable.is_empty()

@@ -77,7 +77,7 @@ pub use summary::{DownloadCounts, Ending, Summary};
 pub use visitor::{LinkVerdict, Turn, Visitor};
 
 /// A search: its starts, its expression and its settings.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Find {
     starts: Vec<Url>,
     expression: Expression,
@@ -97,24 +97,10 @@ impl Reports for Find {
     type StateError = StateError;
 }
 
-impl Default for Find {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Find {
     /// A search that matches everything, without starts.
     pub fn new() -> Self {
-        Self {
-            starts: Vec::new(),
-            expression: Expression::default(),
-            policy: Policy::default(),
-            settings: Settings::default(),
-            scope: Scope::new(),
-            download: None,
-            overwrite: false,
-        }
+        Self::default()
     }
 
     /// Adds a start. A final `/` marks a directory; without it, a `HEAD` request finds out.

@@ -4,7 +4,7 @@ use crawl::policy::HostPolicy;
 use listing::PageLimits;
 
 /// The settings of a crawl.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Policy {
     /// Directories at this depth are reported but not read; the start has depth 0. Default: no limit.
     pub max_depth: Option<u32>,
@@ -22,20 +22,6 @@ pub struct Policy {
     pub keeps_cookies: bool,
     /// Limits on what a server can make the crawl remember.
     pub limits: Limits,
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self {
-            max_depth: None,
-            host: HostPolicy::default(),
-            follow: Follow::Listings,
-            accept_pages: false,
-            clock: false,
-            keeps_cookies: false,
-            limits: Limits::default(),
-        }
-    }
 }
 
 /// Which links lead from one URL to the next.

@@ -36,7 +36,7 @@ use format::{Clock, Format};
 use predicate::{Test, Truth};
 
 /// An expression. The default is the empty expression, which prints every entry.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Expression {
     root: Node,
     /// It has an action other than `-prune` and `-quit`. If not, entries for which the expression is true are printed.
@@ -60,21 +60,6 @@ pub enum Reference {
     Url(Url),
     /// The time of this file's last change.
     File(PathBuf),
-}
-
-impl Default for Expression {
-    fn default() -> Self {
-        Self {
-            root: Node::Test(Condition::Constant(true)),
-            acts: false,
-            min_depth: 0,
-            max_depth: None,
-            references: Vec::new(),
-            times: Vec::new(),
-            files: Vec::new(),
-            batches: Vec::new(),
-        }
-    }
 }
 
 impl Expression {
@@ -326,6 +311,12 @@ enum Node {
     Any(Vec<Node>),
     /// `,`: all are evaluated; the value is that of the last one.
     Each(Vec<Node>),
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Self::Test(Condition::Constant(true))
+    }
 }
 
 /// Tests joined by operators, without actions.
