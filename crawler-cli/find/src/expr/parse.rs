@@ -204,14 +204,8 @@ impl Parser {
             None => Reference::File(what.into()),
         };
         let known = &mut self.expression.references;
-        let index = match known.iter().position(|known| *known == reference) {
-            Some(index) => index,
-            None => {
-                known.push(reference);
-                self.expression.times.push(None);
-                known.len() - 1
-            }
-        };
+        let index = index_in(known, reference);
+        self.expression.times.resize(known.len(), None);
         Ok(Test::Newer(index))
     }
 
@@ -226,7 +220,7 @@ impl Parser {
     /// `-mtime` and `-mmin`. A larger number is an earlier time.
     fn age(&self, word: &str, text: &str, unit: AgeUnit) -> Result<TimeTest, ParseError> {
         let wrong = || invalid(word, text, "not a valid number".to_owned());
-        let (prefix, number) = split_prefix(text);
+        let (comparison, number) = split_prefix(text);
         let plain = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
         let number: f64 = number.parse().ok().filter(|_| plain).ok_or_else(wrong)?;
         let seconds = number * unit.seconds() as f64;
@@ -239,18 +233,18 @@ impl Parser {
             Some(midnight) => nanos(midnight + DAY),
             None => self.now.timestamp().as_nanosecond(),
         };
-        Ok(match (unit, prefix) {
-            (AgeUnit::Days, NumberPrefix::None) => {
+        Ok(match (unit, comparison) {
+            (AgeUnit::Days, Comparison::Exactly) => {
                 TimeTest::Within(end - nanos(DAY) - back, end - back)
             }
-            (AgeUnit::Days, NumberPrefix::Plus) => TimeTest::Before(end - nanos(DAY) - back),
+            (AgeUnit::Days, Comparison::More) => TimeTest::Before(end - nanos(DAY) - back),
             // GNU find moves the bound one second back, so that a file of exactly this age counts as younger.
-            (AgeUnit::Days, NumberPrefix::Minus) => TimeTest::After(end - NANOS - back),
-            (AgeUnit::Minutes, NumberPrefix::None) => {
+            (AgeUnit::Days, Comparison::Less) => TimeTest::After(end - NANOS - back),
+            (AgeUnit::Minutes, Comparison::Exactly) => {
                 TimeTest::Within(end - back, end - back + nanos(MINUTE))
             }
-            (AgeUnit::Minutes, NumberPrefix::Plus) => TimeTest::Before(end - back),
-            (AgeUnit::Minutes, NumberPrefix::Minus) => TimeTest::After(end - back),
+            (AgeUnit::Minutes, Comparison::More) => TimeTest::Before(end - back),
+            (AgeUnit::Minutes, Comparison::Less) => TimeTest::After(end - back),
         })
     }
 
@@ -277,15 +271,7 @@ impl Parser {
         if path == Path::new("/dev/stderr") {
             return Ok(Output::Errors);
         }
-        let files = &mut self.expression.files;
-        let index = match files.iter().position(|known| *known == path) {
-            Some(index) => index,
-            None => {
-                files.push(path);
-                files.len() - 1
-            }
-        };
-        Ok(Output::File(index))
+        Ok(Output::File(index_in(&mut self.expression.files, path)))
     }
 
     /// The command of `-exec`, up to its `;` or `{} +`.
@@ -399,17 +385,11 @@ impl Tree {
                 Ok(node)
             }
             Some(Token::Close) if self.depth == 0 => Err(ParseError::NotOpened),
-            Some(Token::And(word) | Token::Or(word)) => Err(match after {
-                Some(after) => ParseError::NothingAfter(after.to_owned()),
-                None => ParseError::NothingBefore(word),
-            }),
-            Some(Token::Comma) => Err(match after {
-                Some(after) => ParseError::NothingAfter(after.to_owned()),
-                None => ParseError::NothingBefore(",".to_owned()),
-            }),
-            Some(Token::Close) | None => Err(match after {
-                Some(after) => ParseError::NothingAfter(after.to_owned()),
-                None => ParseError::NotClosed,
+            token => Err(match (after, token) {
+                (Some(after), _) => ParseError::NothingAfter(after.to_owned()),
+                (None, Some(Token::And(word) | Token::Or(word))) => ParseError::NothingBefore(word),
+                (None, Some(Token::Comma)) => ParseError::NothingBefore(",".to_owned()),
+                (None, _) => ParseError::NotClosed,
             }),
         }
     }
@@ -499,21 +479,23 @@ impl AgeUnit {
     }
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum NumberPrefix {
-    None,
-    Plus,
-    Minus,
+fn split_prefix(text: &str) -> (Comparison, &str) {
+    if let Some(number) = text.strip_prefix('+') {
+        (Comparison::More, number)
+    } else if let Some(number) = text.strip_prefix('-') {
+        (Comparison::Less, number)
+    } else {
+        (Comparison::Exactly, text)
+    }
 }
 
-fn split_prefix(text: &str) -> (NumberPrefix, &str) {
-    if let Some(number) = text.strip_prefix('+') {
-        (NumberPrefix::Plus, number)
-    } else if let Some(number) = text.strip_prefix('-') {
-        (NumberPrefix::Minus, number)
-    } else {
-        (NumberPrefix::None, text)
-    }
+/// The index of an item in a list, to which it is added if it is new.
+fn index_in<T: PartialEq>(list: &mut Vec<T>, item: T) -> usize {
+    let known = list.iter().position(|known| *known == item);
+    known.unwrap_or_else(|| {
+        list.push(item);
+        list.len() - 1
+    })
 }
 
 fn argument(word: &str, rest: NextWords<'_>) -> Result<OsString, ParseError> {
@@ -559,27 +541,22 @@ fn kinds(word: &str, list: &str) -> Result<Test, ParseError> {
 }
 
 fn size(word: &str, text: &str) -> Result<Test, ParseError> {
-    let (prefix, number) = split_prefix(text);
-    let (digits, unit) = match number.as_bytes().last() {
-        Some(b'c') => (&number[..number.len() - 1], 1),
-        Some(b'w') => (&number[..number.len() - 1], 2),
-        Some(b'b') => (&number[..number.len() - 1], 512),
-        Some(b'k') => (&number[..number.len() - 1], 1 << 10),
-        Some(b'M') => (&number[..number.len() - 1], 1 << 20),
-        Some(b'G') => (&number[..number.len() - 1], 1 << 30),
-        _ => (number, 512),
-    };
+    let (comparison, number) = split_prefix(text);
+    let with_unit = |(letter, unit)| Some((number.strip_suffix(letter)?, unit));
+    let (digits, unit) = SIZE_UNITS
+        .into_iter()
+        .find_map(with_unit)
+        .unwrap_or((number, 512));
     let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     let count = digits.parse().ok().filter(|_| plain).ok_or_else(|| {
         let reason = "not a number, optionally followed by c, w, b, k, M or G".to_owned();
         invalid(word, text, reason)
     })?;
-    let count = match prefix {
-        NumberPrefix::None => Comparison::Exactly(count),
-        NumberPrefix::Minus => Comparison::Less(count),
-        NumberPrefix::Plus => Comparison::More(count),
-    };
-    Ok(Test::Size { count, unit })
+    Ok(Test::Size {
+        comparison,
+        count,
+        unit,
+    })
 }
 
 fn depth(word: &str, text: &str) -> Result<u32, ParseError> {
@@ -600,6 +577,16 @@ fn holds_braces(part: &OsStr) -> bool {
 }
 
 const TRUE: Node = Node::Test(Condition::Constant(true));
+
+/// The units of `-size`, in bytes.
+const SIZE_UNITS: [(char, u64); 6] = [
+    ('c', 1),
+    ('w', 2),
+    ('b', 512),
+    ('k', 1 << 10),
+    ('M', 1 << 20),
+    ('G', 1 << 30),
+];
 
 const MINUTE: i64 = 60;
 const DAY: i64 = 24 * 60 * 60;

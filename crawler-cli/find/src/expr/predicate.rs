@@ -19,7 +19,11 @@ pub(super) enum Test {
     /// `-type`
     Type { file: bool, directory: bool },
     /// `-size`; `unit` is in bytes.
-    Size { count: Comparison, unit: u64 },
+    Size {
+        comparison: Comparison,
+        count: u64,
+        unit: u64,
+    },
     /// `-empty`
     Empty,
     /// `-newermt`, `-mtime`, `-mmin`
@@ -31,9 +35,9 @@ pub(super) enum Test {
 /// `N`, `-N` and `+N`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Comparison {
-    Exactly(u64),
-    Less(u64),
-    More(u64),
+    Exactly,
+    Less,
+    More,
 }
 
 /// Bounds in nanoseconds since 1970, the precision of GNU find: a bound can lie within a second.
@@ -69,7 +73,11 @@ impl Test {
                 Kind::File => (*file).into(),
                 Kind::Directory => (*directory).into(),
             },
-            Self::Size { count, unit } => size(*count, *unit, found),
+            Self::Size {
+                comparison,
+                count,
+                unit,
+            } => size(*comparison, *count, *unit, found),
             Self::Empty => empty(found),
             Self::Time(test) => time(*test, found),
             Self::Newer(index) => match references.get(*index) {
@@ -85,16 +93,6 @@ impl Test {
     }
 }
 
-impl Comparison {
-    fn holds(self, value: u64) -> bool {
-        match self {
-            Self::Exactly(count) => value == count,
-            Self::Less(count) => value < count,
-            Self::More(count) => value > count,
-        }
-    }
-}
-
 impl TimeTest {
     /// The result for a time between two seconds, both included. Servers report whole seconds; each counts as its first
     /// nanosecond.
@@ -105,10 +103,17 @@ impl TimeTest {
             Self::Before(bound) => (hi < bound, lo < bound),
             Self::Within(from, to) => (lo > from && hi <= to, hi > from && lo <= to),
         };
+        Truth::of(all, some)
+    }
+}
+
+impl Truth {
+    /// The result of a test that holds for all values, or for some of them, that are possible.
+    fn of(all: bool, some: bool) -> Self {
         match (all, some) {
-            (true, _) => Truth::Yes,
-            (_, false) => Truth::No,
-            _ => Truth::NeedsHead,
+            (true, _) => Self::Yes,
+            (_, false) => Self::No,
+            _ => Self::NeedsHead,
         }
     }
 }
@@ -132,7 +137,7 @@ impl Not for Truth {
 }
 
 /// Directories have no size over HTTP.
-fn size(count: Comparison, unit: u64, found: &Found<'_>) -> Truth {
+fn size(comparison: Comparison, count: u64, unit: u64, found: &Found<'_>) -> Truth {
     if found.kind == Kind::Directory {
         return Truth::No;
     }
@@ -140,15 +145,12 @@ fn size(count: Comparison, unit: u64, found: &Found<'_>) -> Truth {
         return Truth::NeedsHead;
     };
     let (lo, hi) = (range.lo.div_ceil(unit), range.hi.div_ceil(unit));
-    let outside = match count {
-        Comparison::Exactly(count) => count < lo || count > hi,
-        Comparison::Less(_) | Comparison::More(_) => !count.holds(lo) && !count.holds(hi),
+    let (all, some) = match comparison {
+        Comparison::Exactly => (lo == count && hi == count, (lo..=hi).contains(&count)),
+        Comparison::Less => (hi < count, lo < count),
+        Comparison::More => (lo > count, hi > count),
     };
-    match (outside, count.holds(lo) && count.holds(hi)) {
-        (true, _) => Truth::No,
-        (_, true) => Truth::Yes,
-        _ => Truth::NeedsHead,
-    }
+    Truth::of(all, some)
 }
 
 fn empty(found: &Found<'_>) -> Truth {
