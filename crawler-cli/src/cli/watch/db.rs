@@ -84,10 +84,8 @@ fn backup(db: &Db, file: &Path, is_forced: bool) -> Result<(), Failure> {
     }
     sqlite::backup(store.only_file()?, file)?;
     let name = safe(&file.display().to_string());
-    match db.json.is_asked {
-        true => print(&format!("{}\n", json!({ "backup": name }))),
-        false => print(&format!("backed up to {name}, which is sound\n")),
-    }
+    let text = format!("backed up to {name}, which is sound");
+    db.json.say(&json!({ "backup": name }), &text)
 }
 
 fn restore(db: &Db, file: &Path) -> Result<(), Failure> {
@@ -96,14 +94,11 @@ fn restore(db: &Db, file: &Path) -> Result<(), Failure> {
     let aside = restored
         .aside
         .map(|aside| safe(&aside.display().to_string()));
-    match db.json.is_asked {
-        true => print(&format!("{}\n", json!({ "aside": aside }))),
-        false => {
-            let aside = aside.map(|aside| format!("; the store as it was is {aside}"));
-            let store = safe(&store.to_string());
-            print(&format!("restored {store}{}\n", aside.unwrap_or_default()))
-        }
-    }
+    let kept = aside.as_ref();
+    let kept = kept.map(|aside| format!("; the store as it was is {aside}"));
+    let store = safe(&store.to_string());
+    let text = format!("restored {store}{}", kept.unwrap_or_default());
+    db.json.say(&json!({ "aside": aside }), &text)
 }
 
 fn check(db: &Db) -> Result<(), Failure> {
@@ -156,14 +151,8 @@ fn copy(db: &Db, from: &str, to: &str) -> Result<(), Failure> {
     }
     let rows = copy_store(&from, &to)?;
     let (from, to) = (safe(&from.to_string()), safe(&to.to_string()));
-    match db.json.is_asked {
-        true => print(&format!(
-            "{}\n",
-            json!({ "from": from, "to": to, "rows": rows })
-        )),
-        false => print(&format!(
-            "copied {} from {from} to {to}\n",
-            text::count(rows, "row", "rows")
-        )),
-    }
+    let copied = text::count(rows, "row", "rows");
+    let text = format!("copied {copied} from {from} to {to}");
+    let value = json!({ "from": from, "to": to, "rows": rows });
+    db.json.say(&value, &text)
 }

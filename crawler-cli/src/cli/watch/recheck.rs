@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::target::{Chosen, Which, chosen_by_name};
-use super::verb::{ConfigFile, Json, print};
+use super::verb::{ConfigFile, Json};
 use crate::cli::usage::Failure;
 use plain::text;
 use watch::control::Command;
@@ -46,10 +46,8 @@ impl Recheck {
             })?;
             due += count;
         }
-        match self.json.is_asked {
-            true => print(&format!("{}\n", json!({ "made_due": due })))?,
-            false => print(&format!("{}\n", in_words(due, hand.is_service())))?,
-        }
+        let text = in_words(due, hand.is_service());
+        self.json.say(&json!({ "made_due": due }), &text)?;
         if is_whole { Ok(()) } else { Err(Failure::Said) }
     }
 }

@@ -73,14 +73,10 @@ impl Add {
                 set: set.clone(),
                 after,
             })?;
-        match self.json.is_asked {
-            true => print(&format!("{}\n", json!({ "set": set, "removed": lost }))),
-            false => print(&format!(
-                "set {}: removed {}\n",
-                safe(set),
-                text::count(lost, "URL", "URLs")
-            )),
-        }
+        let removed = text::count(lost, "URL", "URLs");
+        let text = format!("set {}: removed {removed}", safe(set));
+        self.json
+            .say(&json!({ "set": set, "removed": lost }), &text)
     }
 }
 
@@ -268,13 +264,8 @@ impl Remove {
             })?;
             removed += count;
         }
-        match self.json.is_asked {
-            true => print(&format!("{}\n", json!({ "removed": removed })))?,
-            false => print(&format!(
-                "removed {}\n",
-                text::count(removed, "URL", "URLs")
-            ))?,
-        }
+        let text = format!("removed {}", text::count(removed, "URL", "URLs"));
+        self.json.say(&json!({ "removed": removed }), &text)?;
         if is_whole { Ok(()) } else { Err(Failure::Said) }
     }
 }

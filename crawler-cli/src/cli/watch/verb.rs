@@ -6,6 +6,7 @@ use crate::cli::find::read_for_job;
 use crate::cli::usage::{Failure, usage};
 use crate::stdout;
 use find::Find;
+use serde_json::Value;
 use store::Place;
 use verdict::life::State;
 use watch::config::{JobConfig, Loaded};
@@ -113,6 +114,14 @@ impl Json {
         match self.is_asked {
             true => Shape::Json,
             false => Shape::Text,
+        }
+    }
+
+    /// Prints what was done, in one line.
+    pub(super) fn say(&self, json: &Value, text: &str) -> Result<(), Failure> {
+        match self.is_asked {
+            true => print(&format!("{json}\n")),
+            false => print(&format!("{text}\n")),
         }
     }
 }
