@@ -90,7 +90,7 @@ pub(super) fn run(plan: Checker, reporter: &mut dyn Reporter<Checker>) -> Summar
 }
 
 /// Starts to read the sources, and opens the state if there is one.
-fn keeper(plan: &Checker) -> Result<Keeper, StoreError> {
+fn keeper(plan: &Checker) -> Result<Box<dyn Keeper>, StoreError> {
     let start = || sources::start(plan.inputs.clone(), plan.sources.clone());
     let judge = |rules| Judge {
         tolerance: plan.tolerance.clone(),
@@ -99,11 +99,11 @@ fn keeper(plan: &Checker) -> Result<Keeper, StoreError> {
     let Some(path) = &plan.keeping.state else {
         let mut batches = start();
         let read = Box::new(move |wait| batches.next(wait));
-        return Ok(Keeper::Memory(Box::new(Memory::new(read, judge(None)))));
+        return Ok(Box::new(Memory::new(read, judge(None))));
     };
     let store = Sqlite::open(path)?;
     let judge = judge(Some(rules(plan)));
-    Ok(Keeper::Stored(Stored::start(
+    Ok(Box::new(Stored::start(
         store,
         start(),
         identity(plan),
@@ -139,7 +139,7 @@ fn identity(plan: &Checker) -> String {
 struct Run<'r> {
     scheduler: Scheduler<Host>,
     shared: Shared,
-    keeper: Keeper,
+    keeper: Box<dyn Keeper>,
     fleet: Fleet<HostId, EntryId, Queued>,
     known: Known,
     /// The URLs that works have.
@@ -173,7 +173,7 @@ enum Outage {
 impl Run<'_> {
     fn run(&mut self) {
         loop {
-            let has_more = self.keeper.read();
+            let has_more = self.keeper.read_some();
             while let Some(reply) = self.keeper.next() {
                 self.handle(reply);
             }

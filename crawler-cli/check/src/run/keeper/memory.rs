@@ -13,7 +13,7 @@ use url::{Position, Url};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::urls::{Known, Urls};
-use super::{Command, Reply};
+use super::{Command, Keeper, Reply};
 use crate::record::{Checked, Said};
 use crate::run::judge::{Judge, met};
 use crate::sources::{self, Next, Problem, ProblemKind};
@@ -139,8 +139,10 @@ impl Memory {
             is_done: false,
         }
     }
+}
 
-    pub(super) fn handle(&mut self, command: Command) {
+impl Keeper for Memory {
+    fn send(&mut self, command: Command) {
         match command {
             Command::Take { host, limit, .. } => {
                 let queued = self.take(host, limit);
@@ -163,7 +165,7 @@ impl Memory {
         }
     }
 
-    pub(super) fn next(&mut self) -> Option<Reply> {
+    fn next(&mut self) -> Option<Reply> {
         if !self.judged.is_empty() {
             return Some(Reply::Judged(self.take_judged()));
         }
@@ -175,7 +177,7 @@ impl Memory {
         self.replies.pop_front()
     }
 
-    pub(super) fn wait(&mut self, time: Duration) -> Option<Reply> {
+    fn wait(&mut self, time: Duration) -> Option<Reply> {
         let reply = self.next();
         if reply.is_some() {
             return reply;
@@ -187,12 +189,19 @@ impl Memory {
         self.next()
     }
 
-    pub(super) fn take_judged(&mut self) -> Vec<Checked> {
+    fn take_judged(&mut self) -> Vec<Checked> {
         std::mem::take(&mut self.judged)
     }
 
+    fn read_some(&mut self) -> bool {
+        self.read(Duration::ZERO)
+    }
+}
+
+/// Sources.
+impl Memory {
     /// Reads a batch of the sources, if there is room. Returns whether there may be more at once.
-    pub(super) fn read(&mut self, wait: Duration) -> bool {
+    fn read(&mut self, wait: Duration) -> bool {
         if !self.has_room() {
             return false;
         }

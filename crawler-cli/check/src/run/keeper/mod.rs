@@ -17,9 +17,22 @@ pub(super) use memory::Memory;
 pub(super) use stored::Stored;
 
 /// What keeps the URLs.
-pub(super) enum Keeper {
-    Stored(Stored),
-    Memory(Box<Memory>),
+pub(super) trait Keeper {
+    /// Gives a command.
+    fn send(&mut self, command: Command);
+    /// The next reply, if there is one.
+    fn next(&mut self) -> Option<Reply>;
+    /// The next reply. Waits for this time.
+    fn wait(&mut self, time: Duration) -> Option<Reply>;
+    /// Reads some of what the sources say, if that is for the caller to do and there is room. Returns whether there may be
+    /// more at once.
+    fn read_some(&mut self) -> bool {
+        false
+    }
+    /// What is judged and can be reported without waiting for it.
+    fn take_judged(&mut self) -> Vec<Checked> {
+        Vec::new()
+    }
 }
 
 /// What the keeper is asked to do.
@@ -66,47 +79,4 @@ pub(super) enum Reply {
     Ended,
     /// The store failed. Nothing more is stored.
     Failed(StoreError),
-}
-
-impl Keeper {
-    /// Gives a command.
-    pub(super) fn send(&mut self, command: Command) {
-        match self {
-            Self::Stored(stored) => stored.send(command),
-            Self::Memory(memory) => memory.handle(command),
-        }
-    }
-
-    /// The next reply, if there is one.
-    pub(super) fn next(&mut self) -> Option<Reply> {
-        match self {
-            Self::Stored(stored) => stored.next(),
-            Self::Memory(memory) => memory.next(),
-        }
-    }
-
-    /// The next reply. Waits for this time.
-    pub(super) fn wait(&mut self, time: Duration) -> Option<Reply> {
-        match self {
-            Self::Stored(stored) => stored.wait(time),
-            Self::Memory(memory) => memory.wait(time),
-        }
-    }
-
-    /// Reads some of what the sources say, if that is for the caller to do and there is room. Returns whether there may be
-    /// more at once.
-    pub(super) fn read(&mut self) -> bool {
-        match self {
-            Self::Stored(_) => false,
-            Self::Memory(memory) => memory.read(Duration::ZERO),
-        }
-    }
-
-    /// What is judged and can be reported without waiting for it.
-    pub(super) fn take_judged(&mut self) -> Vec<Checked> {
-        match self {
-            Self::Stored(_) => Vec::new(),
-            Self::Memory(memory) => memory.take_judged(),
-        }
-    }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select, unbounded};
 use jiff::Timestamp;
 
-use super::{Command, Reply};
+use super::{Command, Keeper, Reply};
 use crate::record::{Checked, Said};
 use crate::run::judge::Judge;
 use crate::sources::{Batch, Batches};
@@ -64,22 +64,21 @@ impl Stored {
             thread: Some(thread::spawn(work)),
         }
     }
+}
 
-    /// Gives a command.
-    pub(super) fn send(&self, command: Command) {
+impl Keeper for Stored {
+    fn send(&mut self, command: Command) {
         if let Some(commands) = &self.commands {
             // A keeper that failed says so in its replies.
             let _ = commands.send(command);
         }
     }
 
-    /// The next reply, if there is one.
-    pub(super) fn next(&self) -> Option<Reply> {
+    fn next(&mut self) -> Option<Reply> {
         self.replies.try_recv().ok()
     }
 
-    /// The next reply. Waits for this time.
-    pub(super) fn wait(&self, time: Duration) -> Option<Reply> {
+    fn wait(&mut self, time: Duration) -> Option<Reply> {
         self.replies.recv_timeout(time).ok()
     }
 }

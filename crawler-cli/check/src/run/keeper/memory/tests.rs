@@ -104,7 +104,7 @@ fn answered(queued: &Queued, verdict: Verdict) -> Completed {
 fn answer_all(memory: &mut Memory, verdict: Verdict) -> Vec<Queued> {
     let queued = take_all(memory);
     let completed = queued.iter().map(|queued| answered(queued, verdict));
-    memory.handle(Command::Complete(completed.collect()));
+    memory.send(Command::Complete(completed.collect()));
     queued
 }
 
@@ -170,7 +170,7 @@ fn sources_are_read_while_few_urls_are_under_way() {
         .take(3)
         .map(|it| answered(it, Verdict::Ok))
         .collect();
-    memory.handle(Command::Complete(completed));
+    memory.send(Command::Complete(completed));
     while memory.read(Duration::ZERO) {}
     assert_eq!((batches.get(), memory.waiting.len()), (4, 13));
     // The links of a page are taken nevertheless.
@@ -180,7 +180,7 @@ fn sources_are_read_while_few_urls_are_under_way() {
             .collect(),
         ..answered(&taken[3], Verdict::Ok)
     };
-    memory.handle(Command::Complete(vec![page]));
+    memory.send(Command::Complete(vec![page]));
     assert_eq!((batches.get(), memory.waiting.len()), (4, 62));
 }
 
@@ -327,8 +327,7 @@ impl Both {
                 self.store
                     .complete(&[completed(&of_store)])
                     .expect("stored");
-                self.memory
-                    .handle(Command::Complete(vec![completed(&ours)]));
+                self.memory.send(Command::Complete(vec![completed(&ours)]));
             }
         }
         for checked in self.memory.take_judged() {
