@@ -45,25 +45,17 @@ pub(super) struct Host<W> {
     pub(super) stats: usize,
 }
 
-impl<W> Default for Hosts<W> {
-    fn default() -> Self {
+impl<W> Hosts<W> {
+    /// No hosts. Those that are added get the identities and the proxies of `transfer`.
+    pub fn new(transfer: &Transfer) -> Self {
         Self {
             all: Vec::new(),
             free: Vec::new(),
             by_root: HashMap::new(),
-            identities: Identities::default(),
-            proxies: Proxies::default(),
+            identities: transfer.identities.clone(),
+            proxies: transfer.proxies.clone(),
             crowd: LEAST_CROWD,
         }
-    }
-}
-
-impl<W> Hosts<W> {
-    /// No hosts. Those that are added get the identities and the proxies of `transfer`.
-    pub fn new(transfer: &Transfer) -> Self {
-        let mut hosts = Self::default();
-        hosts.set_transfer(transfer);
-        hosts
     }
 
     /// Adds a host. `root` is the URL of its root, `stats` its index in the statistics.
