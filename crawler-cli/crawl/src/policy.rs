@@ -70,7 +70,7 @@ impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
             attempts: NonZeroU32::new(10).unwrap_or(NonZeroU32::MIN),
-            classes: RetryClass::ALL.into_iter().collect(),
+            classes: RetryClass::ALL.map(|(_, class)| class).into(),
             first_pause: Duration::from_millis(500),
             longest_pause: Duration::from_secs(2),
             jitter: 0.5,
@@ -143,35 +143,19 @@ pub enum RetryClass {
 }
 
 impl RetryClass {
-    /// All classes, in the order of their names in help texts.
-    pub const ALL: [Self; 10] = [
-        Self::Timeout,
-        Self::Dns,
-        Self::Connect,
-        Self::Tls,
-        Self::Proxy,
-        Self::Broken,
-        Self::Incomplete,
-        Self::Throttled,
-        Self::ServerError,
-        Self::Gone,
+    /// All classes with their names in command lines, in the order of help texts.
+    pub const ALL: [(&'static str, Self); 10] = [
+        ("timeout", Self::Timeout),
+        ("dns", Self::Dns),
+        ("connect", Self::Connect),
+        ("tls", Self::Tls),
+        ("proxy", Self::Proxy),
+        ("broken", Self::Broken),
+        ("incomplete", Self::Incomplete),
+        ("throttled", Self::Throttled),
+        ("5xx", Self::ServerError),
+        ("410", Self::Gone),
     ];
-
-    /// The name in command lines.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Timeout => "timeout",
-            Self::Dns => "dns",
-            Self::Connect => "connect",
-            Self::Tls => "tls",
-            Self::Proxy => "proxy",
-            Self::Broken => "broken",
-            Self::Incomplete => "incomplete",
-            Self::Throttled => "throttled",
-            Self::ServerError => "5xx",
-            Self::Gone => "410",
-        }
-    }
 
     /// The class for retries; `None` if retries are not configurable for it, such as other 4xx statuses.
     fn of(class: Class) -> Option<Self> {

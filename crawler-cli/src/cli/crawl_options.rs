@@ -291,11 +291,12 @@ pub(super) fn classes(value: &str) -> Result<BTreeSet<RetryClass>, String> {
     let named = |name: &str| {
         let class = RetryClass::ALL
             .into_iter()
-            .find(|class| class.name() == name);
+            .find(|(known, _)| *known == name);
+        let class = class.map(|(_, class)| class);
         class.ok_or_else(|| format!("there is no class {name:?}"))
     };
     match value {
-        "all" => Ok(RetryClass::ALL.into_iter().collect()),
+        "all" => Ok(RetryClass::ALL.map(|(_, class)| class).into()),
         "none" => Ok(BTreeSet::new()),
         list => list.split(',').map(named).collect(),
     }
