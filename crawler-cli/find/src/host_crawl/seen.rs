@@ -7,7 +7,7 @@ use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
 use listing::Entry;
 
 /// The known URLs of a host. All spellings of a URL share one key.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Seen {
     /// Everything that was queued, found or left out.
     known: HashSet<u128>,
@@ -25,12 +25,9 @@ impl Seen {
     /// An empty set.
     pub(super) fn new() -> Self {
         Self {
-            known: HashSet::new(),
-            pages: HashSet::new(),
-            parts: HashSet::new(),
-            moves: HashMap::new(),
             // Random in the same way as the keys of the standard library's maps.
             seeds: [0; 2].map(|_: u64| RandomState::new().hash_one(0)),
+            ..Self::default()
         }
     }
 
