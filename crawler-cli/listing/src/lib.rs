@@ -113,16 +113,19 @@ impl Listing {
         children.map();
         let left_out = children.left_out();
         let mut entries = children.entries;
+        // If the page marks directories, a name without a final `/` is a file.
         let marks_directories = children.marks_directories || shape.marks_directories();
         // If only some entries have sizes, the entries with sizes are files.
         let sizes_mark_files =
             shape == Shape::Generic && entries.iter().any(|entry| entry.size.is_none());
-        let rules = Rules {
-            marks_directories,
-            sizes_mark_files,
-        };
         for entry in &mut entries {
-            rules.apply(entry);
+            let is_file = marks_directories || (sizes_mark_files && entry.size.is_some());
+            if entry.kind == EntryKind::Unknown && is_file {
+                entry.kind = EntryKind::File;
+            }
+            if entry.kind == EntryKind::Directory {
+                entry.size = None;
+            }
         }
         Self {
             shape,
@@ -139,27 +142,6 @@ impl Listing {
             directory: None,
             directories: Directories::Path,
             doubt: None,
-        }
-    }
-}
-
-/// What a page as a whole says about its entries.
-#[derive(Clone, Copy, Debug)]
-struct Rules {
-    /// A name without a final `/` is a file.
-    marks_directories: bool,
-    /// Only files have sizes.
-    sizes_mark_files: bool,
-}
-
-impl Rules {
-    fn apply(&self, entry: &mut Entry) {
-        let is_file = self.marks_directories || (self.sizes_mark_files && entry.size.is_some());
-        if entry.kind == EntryKind::Unknown && is_file {
-            entry.kind = EntryKind::File;
-        }
-        if entry.kind == EntryKind::Directory {
-            entry.size = None;
         }
     }
 }
