@@ -1,12 +1,19 @@
-//! Names of files beside others, and files that are replaced whole.
+//! Names of files beside others, and files that are read or replaced whole.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+
+/// What is read from a source, unless that is more than so many bytes.
+pub fn at_most(most: u64, source: impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    source.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
+}
 
 /// Replaces a file. After a crash the file is the old one or the new one. `temporary`: the path of the new one until it is
 /// whole, in the same folder; a symbolic link of that name is not followed. `mode`: who may use the new one.

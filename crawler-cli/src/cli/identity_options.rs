@@ -2,7 +2,6 @@
 //! client certificates.
 
 use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -11,6 +10,7 @@ use courser::{ClientCertificate, PemOrDer, TlsConfig};
 
 use super::usage::UsageError;
 use crawl::identity::{Identities, Identity, IdentityHosts};
+use plain::files::at_most;
 
 /// What was typed, for the hosts of the URLs that are arguments of the command. No message repeats a value: it may be a
 /// credential.
@@ -167,13 +167,9 @@ fn add_cookies(identity: &mut Identity, cookies: &[String]) -> Result<(), String
 
 /// The content of a file that is no larger than headers can be.
 fn small_file(path: &Path) -> Result<Vec<u8>, String> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes));
-    match read {
-        Ok(_) if bytes.len() as u64 > LARGEST => Err(format!("more than {LARGEST} bytes")),
-        Ok(_) => Ok(bytes),
-        Err(error) => Err(error.to_string()),
-    }
+    let read = File::open(path).and_then(|file| at_most(LARGEST, file));
+    let bytes = read.map_err(|error| error.to_string())?;
+    bytes.ok_or_else(|| format!("more than {LARGEST} bytes"))
 }
 
 /// The most bytes of a file of headers or credentials.

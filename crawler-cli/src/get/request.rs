@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Cursor, Read as _};
+use std::io::{self, Cursor};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_
 
 use super::exit::Failure;
 use super::options::{Data, RequestOptions};
+use plain::files::at_most;
 
 /// What the requests of one group have in common. All small files are read.
 pub(super) struct Template {
@@ -288,13 +289,6 @@ pub(super) fn typed_or_file(typed: &OsStr) -> Result<Vec<u8>, Failure> {
     };
     let read = read.and_then(|bytes| bytes.ok_or_else(|| io::Error::other("more than 64 MiB")));
     read.map_err(|error| Failure::read(path.display(), &error))
-}
-
-/// What is read, unless it is more than this.
-fn at_most(most: u64, source: impl io::Read) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    source.take(most + 1).read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
 /// The name of standard input.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -18,6 +18,7 @@ use crate::cli::{self, is_letter_with_number, unknown, values_after};
 use crate::report::{self, Format, Progress, SummaryFormat};
 use find::expr::{Expression, Parser};
 use find::{Find, Follow};
+use plain::files::at_most;
 use plain::text::nearest;
 
 /// A search as the command line describes it.
@@ -238,20 +239,12 @@ impl Starts {
 
     /// `--starts-from`
     fn add_list(&mut self, name: &Path) -> Result<(), String> {
-        let mut list = Vec::new();
         let read = match name.as_os_str() == "-" {
-            true => io::stdin()
-                .lock()
-                .take(LONGEST_LIST + 1)
-                .read_to_end(&mut list),
-            false => {
-                File::open(name).and_then(|file| file.take(LONGEST_LIST + 1).read_to_end(&mut list))
-            }
+            true => at_most(LONGEST_LIST, io::stdin().lock()),
+            false => File::open(name).and_then(|file| at_most(LONGEST_LIST, file)),
         };
-        read.map_err(|error| error.to_string())?;
-        if list.len() as u64 > LONGEST_LIST {
-            return Err("too large".to_owned());
-        }
+        let list = read.map_err(|error| error.to_string())?;
+        let list = list.ok_or("too large")?;
         let end = if list.contains(&0) { 0 } else { b'\n' };
         let mut seen = HashSet::new();
         for (number, line) in list.split(|&b| b == end).enumerate() {
