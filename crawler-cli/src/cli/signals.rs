@@ -8,6 +8,8 @@ use std::sync::atomic::AtomicBool;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::low_level::emulate_default_handler;
 
+use super::usage::Failure;
+
 /// Set by the first SIGINT or SIGTERM; the second ends the process at once.
 pub(super) fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
@@ -17,6 +19,11 @@ pub(super) fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
     Ok(flag)
+}
+
+/// Why a command does not begin.
+pub(super) fn cannot_watch(error: io::Error) -> Failure {
+    Failure::Failed(format!("cannot watch for signals: {error}"))
 }
 
 /// Set by each SIGHUP.

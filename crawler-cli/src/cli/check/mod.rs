@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::cli::USAGE;
-use crate::cli::signals::{INTERRUPTED, interrupt_flag};
+use crate::cli::signals::{INTERRUPTED, cannot_watch, interrupt_flag};
 use crate::cli::usage::Failure;
 use crate::report::check::CheckReport;
 use check::{Ending, Outcome, Summary};
@@ -26,31 +26,18 @@ pub(super) use options::Options;
 /// The arguments ask for a text, or mean nothing.
 pub(super) fn main(words: &[OsString]) -> Result<ExitCode, Failure> {
     let var = |name: &str| Some(env::var_os(name)?.to_string_lossy().into_owned());
-    Ok(run(args::read(words, var)?))
+    run(args::read(words, var)?)
 }
 
-fn run(check: Check) -> ExitCode {
+fn run(check: Check) -> Result<ExitCode, Failure> {
     let Check {
         mut checker,
         output,
     } = check;
-    let interrupted = match interrupt_flag() {
-        Ok(flag) => flag,
-        Err(error) => {
-            terminal::say(format_args!(
-                "crawler-cli check: cannot watch for signals: {error}"
-            ));
-            return ExitCode::from(BAD);
-        }
-    };
+    let interrupted = interrupt_flag().map_err(cannot_watch)?;
     let files = output.files();
-    let mut report = match CheckReport::new(output, Arc::clone(&interrupted)) {
-        Ok(report) => report,
-        Err(message) => {
-            terminal::say(format_args!("crawler-cli check: {message}"));
-            return ExitCode::from(USAGE);
-        }
-    };
+    let report = CheckReport::new(output, Arc::clone(&interrupted));
+    let mut report = report.map_err(|why| Failure::Wrong(format!("crawler-cli check: {why}")))?;
     // The reports exist now, and are not to be read as documents.
     for file in &files {
         checker = checker.leave_out(file);
@@ -69,7 +56,7 @@ fn run(check: Check) -> ExitCode {
         BAD if state_is_unusable => USAGE,
         status => status,
     };
-    ExitCode::from(status)
+    Ok(ExitCode::from(status))
 }
 
 /// The exit status of a check. `interrupted`: a signal has come.

@@ -8,8 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::cli::USAGE;
-use crate::cli::signals::{INTERRUPTED, die_of_closed_pipe, interrupt_flag};
+use crate::cli::signals::{INTERRUPTED, cannot_watch, die_of_closed_pipe, interrupt_flag};
 use crate::cli::usage::Failure;
 use crate::report::{self, Reader, Report, SummaryFormat};
 use find::{Ending, State, StateError, Summary};
@@ -28,62 +27,43 @@ pub(super) use options::{Options, words};
 /// The arguments ask for a text, or mean nothing.
 pub(super) fn main(words: &[OsString]) -> Result<ExitCode, Failure> {
     let var = |name: &str| Some(env::var_os(name)?.to_string_lossy().into_owned());
-    Ok(run(args::read(words, var)?))
+    run(args::read(words, var)?)
 }
 
-fn run(search: Search) -> ExitCode {
+fn run(search: Search) -> Result<ExitCode, Failure> {
     let Search {
         find,
         output,
         state,
         identity,
     } = search;
-    let interrupted = match interrupt_flag() {
-        Ok(flag) => flag,
-        Err(error) => {
-            terminal::say(format_args!(
-                "crawler-cli find: cannot watch for signals: {error}"
-            ));
-            return ExitCode::from(UNREAD);
-        }
-    };
-    let state = match state.map(|path| open_state(&path, &identity)).transpose() {
-        Ok(state) => state,
-        Err(error) => {
-            terminal::say(format_args!("crawler-cli find: --state {error}"));
-            return ExitCode::from(UNREAD);
-        }
-    };
+    let interrupted = interrupt_flag().map_err(cannot_watch)?;
+    let of_state = |error: String| Failure::Failed(format!("--state {error}"));
+    let state = state.map(|path| open_state(&path, &identity)).transpose();
+    let state = state.map_err(of_state)?;
     let says_more = output.summary == SummaryFormat::Text;
-    let mut report = match Report::new(output, state.as_ref(), Arc::clone(&interrupted)) {
-        Ok(report) => report,
-        Err(message) => {
-            terminal::say(format_args!("crawler-cli find: {message}"));
-            return ExitCode::from(USAGE);
-        }
-    };
+    let report = Report::new(output, state.as_ref(), Arc::clone(&interrupted));
+    let mut report = report.map_err(|why| Failure::Wrong(format!("crawler-cli find: {why}")))?;
     let (summary, state) = find.run_kept(state, &mut report);
     let is_stopped = summary.ending == Ending::Stopped;
     let closed = report.close(&summary);
     let is_unread = matches!(closed, Ok(Reader::Gone));
     let written = closed.map_err(drop).map(drop);
-    if let Some(state) = state
-        && let Err(error) = leave(state, written.is_ok() && !is_unread, &summary, says_more)
-    {
-        terminal::say(format_args!("crawler-cli find: --state {error}"));
-        return ExitCode::from(UNREAD);
+    if let Some(state) = state {
+        let left = leave(state, written.is_ok() && !is_unread, &summary, says_more);
+        left.map_err(|error| of_state(error.to_string()))?;
     }
     if is_unread {
         die_of_closed_pipe();
     }
     // A signal after the last result interrupts nothing.
-    if is_stopped && interrupted.load(Ordering::Relaxed) {
+    Ok(if is_stopped && interrupted.load(Ordering::Relaxed) {
         ExitCode::from(INTERRUPTED)
     } else if summary.counts.unread > 0 || summary.failed > 0 || written.is_err() {
         ExitCode::from(UNREAD)
     } else {
         ExitCode::SUCCESS
-    }
+    })
 }
 
 /// Opens the state of a search. Writes the results that an interrupted run may not have written completely to its file.

@@ -4,7 +4,7 @@ use std::io;
 
 use super::verb::{ConfigFile, load};
 use crate::cli::find::read_for_job;
-use crate::cli::signals::{hang_up_flag, interrupt_flag};
+use crate::cli::signals::{cannot_watch, hang_up_flag, interrupt_flag};
 use crate::cli::usage::Failure;
 use plain::terminal;
 use watch::daemon::{self, Signals};
@@ -30,7 +30,7 @@ impl Run {
         let path = self.config.path()?;
         let mut read = || load(&path);
         let loaded = read().map_err(Failure::Wrong)?;
-        let signals = signals().map_err(|error| Failure::Failed(format!("signals: {error}")))?;
+        let signals = signals().map_err(cannot_watch)?;
         match daemon::run(loaded, &mut read, read_for_job, &signals, &mut io::stdout()) {
             Ok(()) => Ok(()),
             Err(failure) if failure.is_configuration() => {
