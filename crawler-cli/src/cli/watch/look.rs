@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::verb::{ConfigFile, Json, print};
+use super::verb::{ConfigFile, Json, not_watched, print};
 use crate::cli::usage::Failure;
 
 /// Show a URL with its whole history
@@ -91,9 +91,7 @@ impl Status {
             pages.extend(reader.status_of_set(name, Timestamp::now(), shape)?);
         }
         match pages.is_empty() {
-            true => Err(Failure::Failed(format!(
-                "{name}: neither a URL, a host nor a set that is watched"
-            ))),
+            true => Err(not_watched(name)),
             false => print(&pages.join(if self.json.is_asked { "" } else { "\n" })),
         }
     }

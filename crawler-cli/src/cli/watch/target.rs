@@ -1,7 +1,7 @@
 //! Which URLs a command concerns: URLs, a host, a set, a state, or all.
 
 use super::list::each;
-use super::verb::{ConfigFile, state};
+use super::verb::{ConfigFile, not_watched, state};
 use crate::cli::usage::{Failure, usage};
 use plain::terminal::{neutralise, say};
 use verdict::life::State;
@@ -103,10 +103,7 @@ fn urls(config: &ConfigFile, operands: &[String], by_name: bool) -> Result<Chose
                 if hosts.is_empty() && reader.has_set(&given.url)? {
                     targets.push(Target::Set(given.url));
                 } else if hosts.is_empty() {
-                    return Err(Failure::Failed(format!(
-                        "{}: neither a URL, a host nor a set that is watched",
-                        given.url
-                    )));
+                    return Err(not_watched(&given.url));
                 }
                 return Ok(());
             }

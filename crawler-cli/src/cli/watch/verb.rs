@@ -79,9 +79,7 @@ impl ConfigFile {
     pub(super) fn named_roots(&self, name: &str) -> Result<Vec<String>, Failure> {
         let roots = self.reader()?.hosts_named(name, MOST_HOSTS + 1)?;
         match roots.len() {
-            0 => Err(Failure::Failed(format!(
-                "{name}: neither a URL, a host nor a set that is watched"
-            ))),
+            0 => Err(not_watched(name)),
             1..=MOST_HOSTS => Ok(roots),
             _ => Err(Failure::Failed(format!(
                 "{name}: a set with more than {MOST_HOSTS} hosts"
@@ -159,6 +157,13 @@ pub(super) fn state(name: &str) -> Result<State, String> {
         let names: Vec<_> = State::ALL.iter().map(|state| state.name()).collect();
         format!("not one of {}", names.join(", "))
     })
+}
+
+/// A name means nothing that is watched.
+pub(super) fn not_watched(name: &str) -> Failure {
+    Failure::Failed(format!(
+        "{name}: neither a URL, a host nor a set that is watched"
+    ))
 }
 
 /// Prints a text on standard output.
