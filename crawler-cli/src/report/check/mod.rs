@@ -305,14 +305,9 @@ impl CheckReport {
         self.messages.finish();
         let mut findings = self.findings.unwrap_or_default();
         findings.sort();
-        let end = End {
-            title: &self.title,
-            findings,
-            summary,
-        };
         let mut outcome = Ok(());
         for output in self.outputs {
-            outcome = outcome.and(told(output.close(&end)));
+            outcome = outcome.and(told(output.close(&self.title, &findings, summary)));
         }
         let mut stdout = Sink::stdout();
         match &self.summary {
@@ -384,13 +379,6 @@ fn is_unusable(error: &StoreError) -> bool {
     !matches!(error.kind(), Full | Broken | Database(_))
 }
 
-/// What reports at the end are made from.
-struct End<'a> {
-    title: &'a str,
-    findings: Findings,
-    summary: &'a Summary,
-}
-
 impl Format {
     fn new(kind: Kind, sink: &Sink) -> io::Result<Self> {
         Ok(match kind {
@@ -422,13 +410,8 @@ impl Output {
     }
 
     /// Writes the end of the report.
-    fn close(self, end: &End<'_>) -> Result<(), String> {
+    fn close(self, title: &str, findings: &Findings, summary: &Summary) -> Result<(), String> {
         let Self { mut sink, format } = self;
-        let &End {
-            title,
-            ref findings,
-            summary,
-        } = end;
         let now = jiff::Timestamp::now();
         let text = match format {
             Format::Json => String::new(),
