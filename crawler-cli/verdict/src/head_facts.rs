@@ -11,9 +11,9 @@ use super::attempt::{Ask, HeadVerdict};
 ///
 /// let mut facts = HeadFacts::default();
 /// facts.note(HeadVerdict::Refused);
-/// assert_eq!((facts.first_ask(), facts.is_known()), (Ask::Head, false));
+/// assert_eq!((facts.adapt(Ask::Head), facts.is_known()), (Ask::Head, false));
 /// facts.note(HeadVerdict::Refused);
-/// assert_eq!((facts.first_ask(), facts.is_known()), (Ask::FirstByte, true));
+/// assert_eq!((facts.adapt(Ask::Head), facts.is_known()), (Ask::FirstByte, true));
 /// assert_eq!(facts.fault(), Some(HeadFault::NoHead));
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -61,11 +61,6 @@ impl HeadFacts {
     /// Whether the host may treat HEAD wrongly: the next verdict will tell.
     pub fn is_suspected(&self) -> bool {
         self.fault.is_none() && (self.refused_in_a_row > 0 || self.lies > 0)
-    }
-
-    /// How a URL of the host is asked first.
-    pub fn first_ask(&self) -> Ask {
-        self.adapt(Ask::Head)
     }
 
     /// How to ask, if `ask` is wanted.
@@ -133,9 +128,9 @@ mod tests {
                 Some(_) => Ask::FirstByte,
                 None => Ask::Head,
             };
-            assert_eq!(facts.first_ask(), first);
+            assert_eq!(facts.adapt(Ask::Head), first);
         }
         let learned = HeadFacts::learned(HeadFault::Lies);
-        assert!(learned.is_known() && learned.first_ask() == Ask::FirstByte);
+        assert!(learned.is_known() && learned.adapt(Ask::Head) == Ask::FirstByte);
     }
 }
