@@ -6,13 +6,13 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use courser::net::Net;
 use courser::net::os::OsNet;
-use courser::net::{Net, Waker};
-use courser::{Call, CallId, Client, Completion, Error, Read, Request, Response};
+use courser::{Client, Completion, Request, Response};
 
 /// The client of a crawl.
 pub struct Calls<N: Net = OsNet> {
-    client: Client<N>,
+    pub(super) client: Client<N>,
     /// Completions that came during [`drive_connections`](Self::drive_connections), and were not waited for yet. Never more
     /// than the calls in flight then, because nothing is submitted meanwhile.
     queued_completions: VecDeque<Completion>,
@@ -41,14 +41,6 @@ impl<N: Net> Calls<N> {
         self.client.now()
     }
 
-    /// A handle that ends [`wait_or_wake`](Self::wait_or_wake) early, from any thread.
-    ///
-    /// # Errors
-    /// The system's, when it has no descriptor left.
-    pub fn waker(&mut self) -> io::Result<Waker> {
-        self.client.waker()
-    }
-
     /// Calls whose completion was not waited for, or whose body has not ended.
     pub fn in_flight(&self) -> usize {
         self.client.in_flight() + self.queued_completions.len()
@@ -74,11 +66,6 @@ impl<N: Net> Calls<N> {
         self.spare.push((request, response));
     }
 
-    /// Submits a call to the client.
-    pub fn submit(&mut self, call: Call) {
-        self.client.submit(call);
-    }
-
     /// Waits at most `timeout` for the next completion.
     ///
     /// # Errors
@@ -90,7 +77,7 @@ impl<N: Net> Calls<N> {
         }
     }
 
-    /// As [`wait`](Self::wait), but with or without calls in flight, and a [waker](Self::waker) ends the wait.
+    /// As [`wait`](Self::wait), but with or without calls in flight, and the waker of the client ends the wait.
     ///
     /// # Errors
     /// An error of the operating system. The client cannot be used after it.
@@ -99,24 +86,6 @@ impl<N: Net> Calls<N> {
             None => self.client.wait_or_wake(Some(timeout)),
             done => Ok(done),
         }
-    }
-
-    /// A call whose body can be read.
-    pub fn readable_body(&mut self) -> Option<CallId> {
-        self.client.readable_body()
-    }
-
-    /// Reads from a body.
-    ///
-    /// # Errors
-    /// The body is incomplete.
-    pub fn read_body(&mut self, call: CallId, buffer: &mut [u8]) -> Result<Read, Error> {
-        self.client.read_body(call, buffer)
-    }
-
-    /// Drops the rest of a body.
-    pub fn cancel(&mut self, call: CallId) {
-        self.client.cancel(call);
     }
 }
 

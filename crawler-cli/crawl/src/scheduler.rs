@@ -74,7 +74,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
     /// # Errors
     /// The system's, when it has no descriptor left.
     pub fn waker(&mut self) -> io::Result<Waker> {
-        self.calls.waker()
+        self.calls.client.waker()
     }
 
     /// Adds a host, which may have something to send. `root` is the URL of its root, `stats` its index in the statistics.
@@ -192,7 +192,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
             if let Some(addresses) = submission.addresses {
                 call = call.addresses(addresses);
             }
-            self.calls.submit(identity.sign(call));
+            self.calls.client.submit(identity.sign(call));
             let entry = self.hosts.host(host);
             entry.in_flight += 1;
             W::stats(shared).handle_sent(entry.stats);
@@ -317,7 +317,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         self.looked_at = now;
         for (call, host, id) in self.streams.wanted() {
             if self.hosts.work(host).handle_quiet(now, id, shared) == Body::Unwanted {
-                self.calls.cancel(call);
+                self.calls.client.cancel(call);
                 self.end_body(call, now, shared);
                 self.submit(host, shared);
             }

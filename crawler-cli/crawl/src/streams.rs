@@ -100,7 +100,7 @@ impl Streams {
 
     /// Asks the client for readable bodies. Returns their number.
     pub(super) fn poll<N: Net>(&mut self, calls: &mut Calls<N>) -> usize {
-        while let Some(call) = calls.readable_body() {
+        while let Some(call) = calls.client.readable_body() {
             if let Some(stream) = self.all.get_mut(&call)
                 && !stream.is_queued
             {
@@ -135,7 +135,7 @@ impl Streams {
         self.buffer.resize(BUFFER, 0);
         let stream = self.all.get_mut(&call)?;
         let before = stream.received;
-        let progress = match calls.read_body(call, &mut self.buffer) {
+        let progress = match calls.client.read_body(call, &mut self.buffer) {
             Ok(Read::Data(n)) => {
                 stream.received += n as u64;
                 if stream.wanted == Body::Wanted {
@@ -144,7 +144,7 @@ impl Streams {
                     stream.left -= n;
                     Progress::Skipped
                 } else {
-                    calls.cancel(call);
+                    calls.client.cancel(call);
                     Progress::End
                 }
             }
