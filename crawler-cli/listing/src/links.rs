@@ -128,7 +128,9 @@ impl<'d> Visitor<'d> for LinkCollector<'_> {
     }
 
     fn base(&mut self, href: Raw<'d>) {
-        self.base = self.page.join(&as_reference(&href.decode())).ok();
+        // As in browsers, a base that could not be asked is none.
+        let base = self.page.join(&as_reference(&href.decode())).ok();
+        self.base = base.filter(|base| matches!(base.scheme(), "http" | "https"));
     }
 
     fn is_nofollow(&mut self) {
@@ -239,6 +241,11 @@ mod tests {
                 "<template><base href='/t/'><a href=t>t</a></template>\
                  <base href='/q/'><base href='/r/'><a href=x>x</a>",
                 "http://h/q/x",
+            ),
+            (
+                "http://h/p/",
+                "<base href='data:,'><a href=x>x</a>",
+                "http://h/p/x",
             ),
         ] {
             assert_eq!(read(body, page).join(" "), urls);
