@@ -74,9 +74,8 @@
 //! });
 //! # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
 //! # runtime.block_on(async {
-//! let done = client.send(Call::new(Request::get(&url), Response::new())).await;
-//! done.outcome?;
-//! assert_eq!(done.response.body(), b"hi");
+//! let response = client.send(Call::new(Request::get(&url), Response::new())).await.into_result()?;
+//! assert_eq!(response.body(), b"hi");
 //! # Ok::<(), courser::Error>(()) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

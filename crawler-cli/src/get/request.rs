@@ -7,8 +7,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use courser::{Bytes, Codings, Request};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 
@@ -107,15 +105,20 @@ impl Template {
             () => "GET",
         };
         let mut request = Request::new(self.options.request.as_deref().unwrap_or(usual), url);
+        if let Some((user, password)) = self
+            .options
+            .user
+            .as_ref()
+            .and_then(|user| user.split_once(':'))
+            && !self.names("Authorization")
+        {
+            request.basic_auth(user, password);
+        }
         let mut set = |name: &str, value: &[u8]| {
             if !self.names(name) {
                 request.header(name, value);
             }
         };
-        if let Some(user) = &self.options.user {
-            let user = format!("Basic {}", BASE64_STANDARD.encode(user));
-            set("Authorization", user.as_bytes());
-        }
         if let Some(range) = &self.options.range {
             set("Range", format!("bytes={range}").as_bytes());
         }

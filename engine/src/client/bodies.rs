@@ -22,7 +22,7 @@ mod of_stream {
         ///
         /// let lines = futures_lite::stream::iter(["a\n", "b\n"]);
         /// let lines = futures_lite::StreamExt::map(lines, |line| Ok::<_, std::io::Error>(Bytes::from(line)));
-        /// let mut request = Request::new("PUT", "/lines");
+        /// let mut request = Request::put("/lines", "");
         /// request.body_of_stream(lines, None);
         /// ```
         pub fn body_of_stream<S, B, E>(&mut self, stream: S, length: Option<u64>) -> &mut Self
@@ -73,7 +73,7 @@ mod of_body {
         /// use courser::{Bytes, Request};
         /// use http_body_util::Full;
         ///
-        /// let mut request = Request::new("PUT", "/a");
+        /// let mut request = Request::put("/a", "");
         /// request.body_of(Full::new(Bytes::from("whole")));
         /// ```
         pub fn body_of<B>(&mut self, body: B) -> &mut Self

@@ -26,7 +26,7 @@ impl Request {
     /// #     let mut b = [0; 999]; while !all.ends_with(b"0\r\n\r\n") { let n = s.read(&mut b).unwrap(); all.extend(&b[..n]); }
     /// #     s.write_all(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n").unwrap(); });
     ///
-    /// let mut request = Request::new("PUT", "/log");
+    /// let mut request = Request::put("/log", "");
     /// let sender = request.body_channel(None, 64 * 1024);
     /// let writer = std::thread::spawn(move || {
     ///     for line in 0..100 {

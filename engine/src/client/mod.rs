@@ -268,6 +268,23 @@ pub struct Completion {
 }
 
 impl Completion {
+    /// The response, or why there is no complete one.
+    ///
+    /// ```
+    /// # fn example(client: &mut courser::HostClient) -> Result<(), courser::Error> {
+    /// use courser::{Call, Request, Response};
+    ///
+    /// let response = client.perform(Call::new(Request::get("/"), Response::new())).into_result()?;
+    /// println!("{}", response.status());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The error of the [`outcome`](Self::outcome). The part of the response that arrived is dropped.
+    pub fn into_result(self) -> Result<Response, Error> {
+        self.outcome.map(|()| self.response)
+    }
+
     /// The completion of a call that no client has begun, or whose client has ended. The buffers may be lost.
     pub(crate) fn failed(tag: u64, error: Error, buffers: Option<(Request, Response)>) -> Self {
         let (request, mut response) = buffers.unwrap_or_default();

@@ -166,6 +166,8 @@ pub enum Part {
     HeaderName,
     /// A header value.
     HeaderValue,
+    /// The user name of [`basic_auth`](crate::Request::basic_auth).
+    UserName,
     /// A trailer name.
     TrailerName,
     /// A trailer value.
@@ -181,6 +183,7 @@ impl fmt::Display for Part {
             Self::UserAgent => "the User-Agent value",
             Self::HeaderName => "a header name",
             Self::HeaderValue => "a header value",
+            Self::UserName => "the user name",
             Self::TrailerName => "a trailer name",
             Self::TrailerValue => "a trailer value",
         })

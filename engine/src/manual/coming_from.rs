@@ -73,8 +73,7 @@
 //!
 //! let mut client = Client::new(Config::default())?;
 //! let call = Call::new(Request::get("https://a.example/"), Response::new());
-//! let done = client.perform(call.timeout(Duration::from_secs(5)));
-//! done.outcome?;
+//! let response = client.perform(call.timeout(Duration::from_secs(5))).into_result()?;
 //! # Ok(()) }
 //! ```
 //!
@@ -123,7 +122,7 @@
 //! use courser::{Client, Config, Request, Response};
 //!
 //! let mut client = Client::new(Config::default())?;
-//! let mut request = Request::new("POST", "https://a.example/search");
+//! let mut request = Request::post("https://a.example/search", "");
 //! request.query([("page", "2")]).form([("name", "a b")]).header("Accept", "text/html");
 //! client.call(&mut request, &mut Response::new())?;
 //! # Ok(()) }
@@ -176,7 +175,7 @@
 //! use courser::{Client, Config, Request, Response};
 //!
 //! let mut client = Client::new(Config::default())?;
-//! let mut request = Request::new("POST", "https://a.example/api");
+//! let mut request = Request::post("https://a.example/api", "");
 //! request.json(&serde_json::json!({ "name": "a" }))?;
 //! let mut response = Response::new();
 //! client.call(&mut request, &mut response)?;
@@ -402,7 +401,7 @@
 //! let mut client = Client::new(Config::default())?;
 //! let file = std::fs::File::open("large.iso")?;
 //! let length = file.metadata()?.len();
-//! let mut request = Request::new("PUT", "https://a.example/large.iso");
+//! let mut request = Request::put("https://a.example/large.iso", "");
 //! request.body_stream(file, Some(length));
 //! client.call(&mut request, &mut Response::new())?;
 //! # Ok(()) }

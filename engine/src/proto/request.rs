@@ -174,7 +174,26 @@ impl Request {
 
     /// A POST request with a body from memory, as [`body`](Self::body) takes it.
     pub fn post(target: impl Into<String>, body: impl Into<Bytes>) -> Self {
-        let mut request = Self::from_parts("POST".into(), target.into());
+        Self::with_body("POST", target, body)
+    }
+
+    /// A PUT request with a body from memory, as [`body`](Self::body) takes it.
+    pub fn put(target: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        Self::with_body("PUT", target, body)
+    }
+
+    /// A PATCH request with a body from memory, as [`body`](Self::body) takes it.
+    pub fn patch(target: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        Self::with_body("PATCH", target, body)
+    }
+
+    /// A DELETE request.
+    pub fn delete(target: impl Into<String>) -> Self {
+        Self::from_parts("DELETE".into(), target.into())
+    }
+
+    fn with_body(method: &'static str, target: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        let mut request = Self::from_parts(method.into(), target.into());
         request.body(body);
         request
     }

@@ -1,6 +1,10 @@
 //! Reads and edits a request before it is sent: its headers, its query, and bodies that are forms or JSON.
 
-use super::{Body, Codings, HostField, Inner, Outline, Request, UserAgent, split_line};
+use super::{
+    Body, Codings, HostField, Inner, Outline, Request, UserAgent, check_bytes, split_line,
+};
+use crate::error::Part;
+use crate::proto::Credentials;
 
 impl Request {
     /// The headers that were set here, in the order in which they are sent: `Host` and `User-Agent` come first. Those that the
@@ -45,6 +49,37 @@ impl Request {
     /// ```
     pub fn set_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         self.remove_header(name).header(name, value)
+    }
+
+    /// Sets `Authorization` to `Basic` with this user name and password (RFC 7617). A colon in the user name is refused when
+    /// the call is made: the server would take what follows for the password.
+    ///
+    /// ```
+    /// use courser::Request;
+    ///
+    /// let mut request = Request::get("http://a.example/");
+    /// request.basic_auth("Aladdin", "open sesame");
+    /// assert_eq!(request.header_value("authorization"), Some(&b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="[..]));
+    /// ```
+    pub fn basic_auth(&mut self, user: &str, password: &str) -> &mut Self {
+        let checked = check_bytes(user.as_bytes(), Part::UserName, |byte| byte != b':');
+        self.note_invalid(checked);
+        let mut value = Vec::new();
+        Credentials::new(user, password).push_basic(&mut value);
+        self.set_header("Authorization", value)
+    }
+
+    /// Sets `Authorization` to `Bearer` with this token (RFC 6750).
+    ///
+    /// ```
+    /// use courser::Request;
+    ///
+    /// let mut request = Request::delete("http://a.example/items/7");
+    /// request.bearer_auth("abc");
+    /// assert_eq!(request.header_value("authorization"), Some(&b"Bearer abc"[..]));
+    /// ```
+    pub fn bearer_auth(&mut self, token: &str) -> &mut Self {
+        self.set_header("Authorization", format!("Bearer {token}"))
     }
 
     /// Adds these pairs to the query of the target, percent-encoded as forms are (the URL standard,
@@ -216,6 +251,33 @@ mod tests {
         request.header("X", "a\nb");
         let refused = request.clone().encode(&Defaults::new("h", None));
         assert!(matches!(refused, Err(Misuse::Invalid { at: 1, .. })));
+    }
+
+    #[test]
+    fn credentials_take_the_place_of_others() {
+        let mut request = Request::delete("/");
+        request.basic_auth("u", "p:w").bearer_auth("abc");
+        assert_eq!(
+            head(&mut request),
+            "DELETE / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer abc\r\n\r\n"
+        );
+        let colon = request
+            .clone()
+            .basic_auth("a:b", "")
+            .encode(&Defaults::new("h", None));
+        let part = Part::UserName;
+        assert!(matches!(colon, Err(Misuse::Invalid { part: of, at: 1, .. }) if of == part));
+        let line = request
+            .bearer_auth("a\r\nb")
+            .encode(&Defaults::new("h", None));
+        assert!(matches!(
+            line,
+            Err(Misuse::Invalid {
+                part: Part::HeaderValue,
+                at: 8,
+                ..
+            })
+        ));
     }
 
     #[test]

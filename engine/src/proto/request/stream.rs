@@ -31,7 +31,7 @@ use crate::error::Misuse;
 ///     }
 /// }
 ///
-/// let mut request = Request::new("PUT", "/countdown");
+/// let mut request = Request::put("/countdown", "");
 /// request.body_source(Countdown(10), None);
 /// ```
 pub trait BodySource: Send + 'static {

@@ -28,11 +28,34 @@ impl Response {
     /// The status.
     pub fn error_for_status(&self) -> Result<&Self, StatusError> {
         match self.status() {
-            status @ 400..=599 => Err(StatusError {
-                status,
-                reason: String::from_utf8_lossy(self.reason()).into(),
-            }),
+            400..=599 => Err(self.status_error()),
             _ => Ok(self),
+        }
+    }
+
+    /// The response, if its status says that the request has succeeded (200 to 299).
+    ///
+    /// ```
+    /// # use courser::Response;
+    /// fn body(response: &Response) -> Result<&[u8], courser::StatusError> {
+    ///     Ok(response.success()?.body())
+    /// }
+    /// # assert_eq!(body(&Response::new()).unwrap_err().status(), 0);
+    /// ```
+    ///
+    /// # Errors
+    /// Any other status: also that of a redirect that was not followed.
+    pub fn success(&self) -> Result<&Self, StatusError> {
+        match self.status() {
+            200..=299 => Ok(self),
+            _ => Err(self.status_error()),
+        }
+    }
+
+    fn status_error(&self) -> StatusError {
+        StatusError {
+            status: self.status(),
+            reason: String::from_utf8_lossy(self.reason()).into(),
         }
     }
 
@@ -97,7 +120,7 @@ fn charset(media_type: &[u8]) -> Option<&[u8]> {
     })
 }
 
-/// A response says that the request has failed: [`Response::error_for_status`].
+/// A response has not the status that the caller wants: [`Response::error_for_status`], [`Response::success`].
 ///
 /// ```
 /// fn retries(error: &courser::StatusError) -> bool {
@@ -112,7 +135,7 @@ pub struct StatusError {
 }
 
 impl StatusError {
-    /// The status, 400 to 599.
+    /// The status; 0 if there was no response.
     pub fn status(&self) -> u16 {
         self.status
     }
@@ -135,19 +158,21 @@ mod tests {
     use crate::proto::tests::response_of;
 
     #[test]
-    fn errors_are_the_statuses_from_400_on() {
-        for (status, is_error) in [
-            (200, false),
-            (304, false),
-            (399, false),
-            (400, true),
-            (599, true),
-            (600, false),
+    fn errors_are_the_statuses_from_400_on_and_successes_are_2xx() {
+        for (status, is_error, is_success) in [
+            (200, false, true),
+            (299, false, true),
+            (304, false, false),
+            (399, false, false),
+            (400, true, false),
+            (599, true, false),
+            (600, false, false),
         ] {
             let response = response_of(&format!(
                 "HTTP/1.1 {status} So\r\nContent-Length: 0\r\n\r\n"
             ));
             assert_eq!(response.error_for_status().is_err(), is_error, "{status}");
+            assert_eq!(response.success().is_ok(), is_success, "{status}");
         }
         let gone = response_of("HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n");
         let error = gone.error_for_status().expect_err("an error");
