@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +15,7 @@ use url::Url;
 use super::open::{Source, opened};
 use super::outlet::Outlet;
 use super::resolve::{Base, GIVEN, Resolver};
-use super::{Batch, Batches, FileId, Input, List, ProblemKind, SourceOptions};
+use super::{Batch, Batches, FileId, Input, List, Problem, ProblemKind, SourceOptions};
 use super::{document, list, walk};
 use crate::links::Format;
 use store::{Demand, Link, Target};
@@ -54,7 +55,10 @@ pub fn start(inputs: Vec<Input>, options: SourceOptions) -> Batches {
         batches,
         stop: stop.clone(),
     };
-    thread::spawn(move || inputs.into_iter().try_for_each(|input| reader.input(input)));
+    thread::spawn(move || {
+        let read = |input| reader.guarded(name(&input), || reader.input(input));
+        inputs.into_iter().try_for_each(read)
+    });
     Batches::new(of_batches, stop)
 }
 
@@ -69,6 +73,25 @@ struct Reader {
 struct Stopped;
 
 impl Reader {
+    /// Runs `read`. A panic is a problem of the source: else it would look like the end of all sources.
+    fn guarded(
+        &self,
+        source: Arc<str>,
+        read: impl FnOnce() -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
+        catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+            self.send(Batch {
+                problems: vec![Problem {
+                    source,
+                    line: None,
+                    kind: ProblemKind::Unreadable,
+                    detail: "cannot be read: the reader has panicked".to_owned(),
+                }],
+                ..Batch::default()
+            })
+        })
+    }
+
     fn input(&self, input: Input) -> Result<(), Stopped> {
         match input {
             Input::Page { spelling, url } => self.send(Batch {
@@ -165,6 +188,15 @@ impl Reader {
     }
 }
 
+/// The name of an input in problems.
+fn name(input: &Input) -> Arc<str> {
+    match input {
+        Input::Page { spelling, .. } => (**spelling).into(),
+        Input::Path(path) | Input::List(List::File(path)) => path.to_string_lossy().into(),
+        Input::Stdin | Input::List(List::Stdin) => "-".into(),
+    }
+}
+
 /// A page that was given as an input: its links are wanted.
 fn page(spelling: Box<str>, url: Url) -> Link {
     let demand = Demand {
@@ -192,3 +224,28 @@ fn stdin() -> io::Result<File> {
 
 /// Batches that wait to be taken.
 const BATCHES: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_not_the_end_of_the_sources() {
+        let (batches, of_batches) = bounded(BATCHES);
+        let options = SourceOptions::default();
+        let reader = Reader {
+            resolver: Resolver::new(&options),
+            options,
+            batches,
+            stop: Arc::default(),
+        };
+        let read = reader.guarded("a.md".into(), || panic!("planned"));
+        assert!(read.is_ok(), "the next source is read");
+        let batch = of_batches.try_recv().expect("a batch");
+        assert_eq!(batch.problems[0].kind, ProblemKind::Unreadable);
+        assert_eq!(
+            batch.problems[0].to_string(),
+            "a.md: cannot be read: the reader has panicked"
+        );
+    }
+}
