@@ -70,11 +70,6 @@ impl State {
     pub fn is_alive(self) -> bool {
         self == Self::Alive
     }
-
-    /// Whether the next check is to follow soon: what reconciling takes.
-    pub fn is_in_doubt(self) -> bool {
-        matches!(self, Self::Suspect | Self::Quarantined)
-    }
 }
 
 /// A change of state.
