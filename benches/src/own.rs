@@ -7,12 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use courser::{
-    Bytes, Call, Client, Config, HostClient, HostConfig, PemOrDer, PipelineClient, PipelineConfig,
-    Request, Response, Shared, SharedConfig, SocketOptions, Timeouts, TlsConfig, TlsRoots,
-    Upstream,
+    Bytes, Call, Client, Config, HostClient, HostConfig, HttpClient, PemOrDer, PipelineClient,
+    PipelineConfig, Request, Response, Shared, SharedConfig, SocketOptions, Timeouts, TlsConfig,
+    TlsRoots, Upstream,
 };
 
-use crate::load::drive::{self, Driven};
+use crate::load::drive;
 use crate::measure::{Plan, Record};
 use crate::peers::{SharedRun, on_tokio};
 
@@ -181,7 +181,7 @@ fn shared(plan: &Plan) -> Result<Shared<Client>, courser::Error> {
 fn drive(
     plan: &Plan,
     target: &str,
-    client: impl Driven,
+    client: impl HttpClient,
     name: &str,
 ) -> Result<Record, Box<dyn Error>> {
     let request = request(plan, target, plan.body()?);

@@ -249,7 +249,7 @@ pub use proto::{
 #[cfg(feature = "tls")]
 pub use rustls;
 pub use shared::{
-    Closing, CompletionSender, Completions, Drive, Driver, Refused, Sending, Shared, SharedBatch,
+    Closing, CompletionSender, Completions, Driver, Refused, Sending, Shared, SharedBatch,
     SharedBody, SharedConfig, Streaming, Ticket, Turn, completions,
 };
 

@@ -2,12 +2,9 @@
 //! the clock does.
 
 use std::error::Error;
-use std::io;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use courser::{
-    Call, Client, Completion, HostClient, HttpClient, PipelineClient, Request, Response,
-};
+use courser::{Call, Completion, HttpClient, Request, Response};
 
 use super::schedule::{self, Pace};
 use crate::measure::{LOOK, Plan, Record, Run};
@@ -19,7 +16,7 @@ use crate::measure::{LOOK, Plan, Record, Run};
 pub fn closed(
     plan: &Plan,
     request: &Request,
-    mut client: impl Driven,
+    mut client: impl HttpClient,
     name: &str,
 ) -> Result<Record, Box<dyn Error>> {
     let mut run = Run::new(plan)?;
@@ -63,7 +60,7 @@ pub fn open(
     plan: &Plan,
     rate: f64,
     request: &Request,
-    mut client: impl Driven,
+    mut client: impl HttpClient,
     name: &str,
 ) -> Result<Record, Box<dyn Error>> {
     let mut run = Run::new(plan)?;
@@ -123,31 +120,3 @@ fn kind(error: &courser::Error) -> String {
         None => error.what().to_string(),
     }
 }
-
-/// The operations that the loops need, and that not every client has.
-pub trait Driven: HttpClient {
-    /// The next completion that is ready, without waiting.
-    fn next_done(&mut self) -> Option<Completion>;
-
-    /// Runs the event loop for this time without calls.
-    ///
-    /// # Errors
-    /// The system cannot wait for events.
-    fn maintain(&mut self, time: Duration) -> io::Result<()>;
-}
-
-macro_rules! driven {
-    ($($client:ident)*) => {$(
-        impl Driven for $client {
-            fn next_done(&mut self) -> Option<Completion> {
-                self.next_done()
-            }
-
-            fn maintain(&mut self, time: Duration) -> io::Result<()> {
-                self.maintain(time)
-            }
-        }
-    )*};
-}
-
-driven!(HostClient Client PipelineClient);

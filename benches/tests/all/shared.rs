@@ -15,8 +15,8 @@ use std::thread::{self, Thread};
 
 use benches::alloc::in_process;
 use courser::{
-    Call, Client, Config, Drive, HostClient, HostConfig, Request, Response, Shared, SharedConfig,
-    Upstream,
+    Call, Client, Config, HostClient, HostConfig, HttpClient, Request, Response, Shared,
+    SharedConfig, Upstream,
 };
 
 use crate::server;
@@ -46,7 +46,7 @@ fn few_allocations_per_call() {
 }
 
 /// Counts with each way of calling. `base` is the prefix of a path.
-fn count<C: Drive>(client: &Shared<C>, base: &str) {
+fn count<C: HttpClient>(client: &Shared<C>, base: &str) {
     let target = format!("{base}/1k");
     let mut response = Response::new();
     let blocking = steady(|| {

@@ -3,15 +3,15 @@
 use std::io;
 use std::time::Duration;
 
-use super::{Call, CallId, Completion, Engine, Report, Router, Stats};
+use super::{Call, CallId, Completion, Driven, Engine, Report, Router, Stats};
 use crate::error::Error;
 use crate::net::Net;
-use crate::policy::Counters;
+use crate::policy::{Caps, Counters};
 use crate::proto::{Request, Response};
 
 /// What [`Client`](crate::Client), [`HostClient`](crate::HostClient) and [`PipelineClient`](crate::PipelineClient) have in
-/// common: for code that works with any of them, or, in tests, with a client that only pretends. Each method is the
-/// client's own method of that name.
+/// common: for code that works with any of them, and for [`Shared`](crate::Shared), which drives them. Each method is the
+/// client's own method of that name. Only clients of this library have the trait.
 ///
 /// ```
 /// use courser::{HttpClient, Request, Response};
@@ -37,7 +37,7 @@ use crate::proto::{Request, Response};
 /// assert!(is_there(&mut any_host, &format!("http://{address}/"))?);
 /// # Ok::<(), courser::Error>(())
 /// ```
-pub trait HttpClient {
+pub trait HttpClient: Driven {
     /// Sends a request and waits for the response.
     ///
     /// # Errors
@@ -56,8 +56,29 @@ pub trait HttpClient {
     /// The system's error if the client cannot wait.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Completion>>;
 
+    /// The next completion that is there already.
+    fn next_done(&mut self) -> Option<Completion>;
+
+    /// Maintains the connections for this time.
+    ///
+    /// # Errors
+    /// The system's error if the client cannot wait.
+    fn maintain(&mut self, time: Duration) -> io::Result<()>;
+
     /// Cancels a call; false if it has ended.
     fn cancel(&mut self, id: CallId) -> bool;
+
+    /// Goes on with the body of a request whose source had no bytes for a while.
+    fn resume(&mut self, id: CallId);
+
+    /// The next streamed body with data or an end.
+    fn readable_body(&mut self) -> Option<CallId>;
+
+    /// Changes limits while the client runs.
+    ///
+    /// # Errors
+    /// The client has no such limit.
+    fn set_caps(&mut self, caps: &Caps) -> Result<(), Error>;
 
     /// The number of calls that have not completed.
     fn in_flight(&self) -> usize;
@@ -69,7 +90,7 @@ pub trait HttpClient {
     fn stats(&self) -> Stats;
 }
 
-impl<R: Router, N: Net> HttpClient for Engine<R, N> {
+impl<R: Router + 'static, N: Net + 'static> HttpClient for Engine<R, N> {
     fn call(&mut self, request: &mut Request, response: &mut Response) -> Result<Report, Error> {
         self.call(request, response)
     }
@@ -86,8 +107,28 @@ impl<R: Router, N: Net> HttpClient for Engine<R, N> {
         self.wait(timeout)
     }
 
+    fn next_done(&mut self) -> Option<Completion> {
+        self.next_done()
+    }
+
+    fn maintain(&mut self, time: Duration) -> io::Result<()> {
+        self.maintain(time)
+    }
+
     fn cancel(&mut self, id: CallId) -> bool {
         self.cancel(id)
+    }
+
+    fn resume(&mut self, id: CallId) {
+        self.resume(id);
+    }
+
+    fn readable_body(&mut self) -> Option<CallId> {
+        self.readable_body()
+    }
+
+    fn set_caps(&mut self, caps: &Caps) -> Result<(), Error> {
+        self.set_caps(caps)
     }
 
     fn in_flight(&self) -> usize {

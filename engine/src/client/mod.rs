@@ -49,8 +49,8 @@ pub use body_channel::{BodyClosed, BodySender};
 pub use config::{Config, HostConfig};
 #[cfg(feature = "cookies")]
 pub use cookies::{Cookie, CookieJar, CookieLimits};
-pub(crate) use engine::memory_of;
 pub use engine::{Batch, Body, Engine};
+pub(crate) use engine::{BodyEnd, Driven, memory_of};
 pub use http_client::HttpClient;
 #[cfg(feature = "http")]
 pub use interop::ConversionError;

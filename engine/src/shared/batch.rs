@@ -7,11 +7,11 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::completions::{Delivered, Recipient};
 use super::slot::Slot;
-use super::{Drive, Refused, Shared, Ticket, buffered, unbegun_error};
-use crate::client::{BatchConfig, Call, Completion, Flow, Lineup, Runner};
+use super::{Refused, Shared, Ticket, buffered, unbegun_error};
+use crate::client::{BatchConfig, Call, Completion, Flow, HttpClient, Lineup, Runner};
 use crate::error::Error;
 
-impl<C: Drive> Shared<C> {
+impl<C: HttpClient> Shared<C> {
     /// Runs calls, and gives a result for each call: its number among `calls`, from 0 on, and its completion. Some
     /// calls may fail while others succeed. Like [`Engine::call_many`](crate::Engine::call_many), except that the calls
     /// in flight go on while the caller does something else. Further calls are begun when the caller asks for results.
@@ -80,14 +80,14 @@ struct Running<C> {
     arrived: Receiver<Delivered>,
 }
 
-impl<I: Iterator<Item = Call>, C: Drive> SharedBatch<I, C> {
+impl<I: Iterator<Item = Call>, C: HttpClient> SharedBatch<I, C> {
     /// Calls of the batch that have begun and whose completions the batch has not taken yet.
     pub fn in_flight(&self) -> usize {
         self.flow.in_flight()
     }
 }
 
-impl<C: Drive> Running<C> {
+impl<C: HttpClient> Running<C> {
     fn submit(&mut self, number: usize, call: Call) -> Result<(), Refused> {
         if let Err(misuse) = self.client.inner.workers.may_block() {
             let error = unbegun_error(misuse);
@@ -102,7 +102,7 @@ impl<C: Drive> Running<C> {
     }
 }
 
-impl<C: Drive> Runner for Running<C> {
+impl<C: HttpClient> Runner for Running<C> {
     fn begin(&mut self, number: usize, call: Call) -> Result<(), (Call, Error)> {
         self.submit(number, call)
             .map_err(|Refused { error, call }| (call, error))
@@ -118,7 +118,7 @@ impl<C: Drive> Runner for Running<C> {
     }
 }
 
-impl<I: Iterator<Item = Call>, C: Drive> Iterator for SharedBatch<I, C> {
+impl<I: Iterator<Item = Call>, C: HttpClient> Iterator for SharedBatch<I, C> {
     type Item = (usize, Completion);
 
     /// The next result; blocks until there is one. `None` when there are no more calls.

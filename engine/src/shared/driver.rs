@@ -9,14 +9,15 @@ use std::time::Instant;
 
 use super::slot::Permits;
 use super::thread::{Cause, Worker, Workers, again};
-use super::{Drive, Inner, Shared, SharedConfig, unbegun_error};
+use super::{Inner, Shared, SharedConfig, unbegun_error};
+use crate::client::HttpClient;
 use crate::error::{Error, Misuse};
 use crate::net::Waker;
 use crate::net::sleep::Sleep;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicBool;
 
-impl<C: Drive> Shared<C> {
+impl<C: HttpClient> Shared<C> {
     /// A shared client without a thread of its own. The client works only while its [`Driver`] runs: on the caller's
     /// executor, as a task of its own. A call that is awaited on the same thread then costs no change of threads.
     ///
@@ -97,10 +98,10 @@ impl<C: Drive> Shared<C> {
 /// use std::future::poll_fn;
 /// use std::os::fd::AsFd as _;
 /// use async_io::{Async, Timer};
-/// use courser::{Drive, Driver, Turn};
+/// use courser::{Driver, HttpClient, Turn};
 /// use futures_lite::FutureExt as _;
 ///
-/// async fn drive<C: Drive>(mut driver: Driver<C>) -> std::io::Result<()> {
+/// async fn drive<C: HttpClient>(mut driver: Driver<C>) -> std::io::Result<()> {
 ///     let readable = Async::new_nonblocking(driver.as_fd().try_clone_to_owned()?)?;
 ///     loop {
 ///         let until = match driver.turn()? {
@@ -134,7 +135,7 @@ impl<C: Drive> Shared<C> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "calls make no progress without it"]
-pub struct Driver<C: Drive> {
+pub struct Driver<C: HttpClient> {
     worker: Worker,
     client: C,
     task: Arc<Task>,
@@ -159,7 +160,7 @@ pub enum Turn {
     Ended,
 }
 
-impl<C: Drive> Driver<C> {
+impl<C: HttpClient> Driver<C> {
     /// Does all that can be done now, without waiting: begins calls, sends, receives, and completes calls.
     ///
     /// # Errors
@@ -192,20 +193,20 @@ impl<C: Drive> Driver<C> {
     }
 }
 
-impl<C: Drive> AsFd for Driver<C> {
+impl<C: HttpClient> AsFd for Driver<C> {
     /// A descriptor that is readable when there is something for a [turn](Driver::turn). It must not be read.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
 }
 
-impl<C: Drive> fmt::Debug for Driver<C> {
+impl<C: HttpClient> fmt::Debug for Driver<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Driver").finish_non_exhaustive()
     }
 }
 
-impl<C: Drive> Drop for Driver<C> {
+impl<C: HttpClient> Drop for Driver<C> {
     fn drop(&mut self) {
         if self.ended {
             return;
@@ -265,9 +266,9 @@ mod on_tokio {
     use tokio::io::unix::AsyncFd;
     use tokio::time::{Sleep, sleep_until};
 
-    use super::{Drive, Driver, Turn};
+    use super::{Driver, HttpClient, Turn};
 
-    impl<C: Drive> Driver<C> {
+    impl<C: HttpClient> Driver<C> {
         /// Drives the client on tokio until the client ends.
         ///
         /// # Errors
@@ -299,7 +300,7 @@ mod on_tokio {
 
     impl Events {
         /// Takes one turn. Then other tasks may run.
-        fn poll_driver<C: Drive>(
+        fn poll_driver<C: HttpClient>(
             &mut self,
             context: &mut Context<'_>,
             driver: &mut Driver<C>,

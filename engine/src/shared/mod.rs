@@ -20,10 +20,8 @@ mod thread;
 
 use std::cell::Cell;
 use std::fmt;
-use std::io;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -37,11 +35,8 @@ pub use sending::{Sending, Ticket};
 
 use crossbeam_channel::Receiver;
 
-use crate::client::{
-    Call, CallId, Completion, Engine, MigratingCall, Read, Recorder, Report, Router, Stats,
-};
+use crate::client::{Call, Completion, HttpClient, Report, Stats};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
-use crate::net::{Net, Waker};
 use crate::policy::{Caps, host_hash};
 use crate::proto::{Request, Response};
 use crate::sync::Mutex;
@@ -155,7 +150,7 @@ struct Inner {
     closed: AtomicBool,
 }
 
-impl<C: Drive> Shared<C> {
+impl<C: HttpClient> Shared<C> {
     /// Starts the threads. Each thread makes its client with `build`, which gets the number of the thread. If a
     /// callback panics, the thread calls `build` again.
     ///
@@ -167,7 +162,7 @@ impl<C: Drive> Shared<C> {
         build: impl Fn(usize) -> Result<C, Error> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let count = config.threads.get();
-        if count > 1 && !C::SPREADS {
+        if count > 1 && !C::spreads() {
             return Err(unbegun_error(Misuse::OneThread));
         }
         let build = Arc::new(build);
@@ -409,12 +404,12 @@ impl<C: Drive> Shared<C> {
         Ok(())
     }
 
-    /// Changes limits of the clients of all threads, as [`Engine::set_caps`] does. The threads share the total.
+    /// Changes limits of the clients of all threads, as [`Engine::set_caps`](crate::Engine::set_caps) does. The threads share the total.
     ///
     /// # Errors
     /// [`Misuse::Unsupported`] for a total of a client of one upstream.
     pub fn set_caps(&self, caps: &Caps) -> Result<(), Error> {
-        if caps.total_connections.is_some() && !C::SPREADS {
+        if caps.total_connections.is_some() && !C::spreads() {
             return Err(unbegun_error(Misuse::Unsupported("total_connections")));
         }
         let workers = &self.inner.workers;
@@ -454,7 +449,7 @@ impl<C: Drive> Shared<C> {
 }
 
 /// Starts a thread and waits until it has its client.
-fn start<C: Drive>(
+fn start<C: HttpClient>(
     index: usize,
     workers: &Arc<Workers>,
     queue: Receiver<Command>,
@@ -584,164 +579,6 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.error)
-    }
-}
-
-/// A client that [`Shared`] can drive. All clients of this library implement this trait.
-pub trait Drive: sealed::Driven {}
-
-impl<R: Router + 'static, N: Net + 'static> Drive for Engine<R, N> {}
-
-impl<R: Router + 'static, N: Net + 'static> sealed::Driven for Engine<R, N> {
-    const SPREADS: bool = !R::KEEPS_HOSTS;
-
-    fn waker(&mut self) -> io::Result<Waker> {
-        self.waker()
-    }
-
-    fn record_to(&mut self, recorder: Arc<Recorder>) {
-        self.record_to(recorder);
-    }
-
-    fn set_share(&mut self, index: usize, count: usize) {
-        self.set_share(index, count);
-    }
-
-    fn set_caps(&mut self, caps: &Caps) {
-        // A total that this client does not have was refused when it was set.
-        let _ = self.set_caps(caps);
-    }
-
-    fn take_shortage(&mut self) -> bool {
-        self.take_shortage()
-    }
-
-    fn yield_descriptor(&mut self) {
-        self.yield_descriptor();
-    }
-
-    fn submit(&mut self, call: Call) -> CallId {
-        self.submit(call)
-    }
-
-    fn adopt(&mut self, call: MigratingCall) -> CallId {
-        self.adopt(call)
-    }
-
-    fn step(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        self.step(timeout)
-    }
-
-    fn next_step(&mut self) -> Option<Instant> {
-        self.next_step()
-    }
-
-    fn descriptor(&mut self) -> io::Result<OwnedFd> {
-        self.descriptor()
-    }
-
-    fn next_done(&mut self) -> Option<Completion> {
-        self.next_done()
-    }
-
-    fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {
-        self.next_migrating()
-    }
-
-    fn readable_body(&mut self) -> Option<CallId> {
-        self.readable_body()
-    }
-
-    fn take_arrived(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
-        self.take_arrived(id, chunk)
-    }
-
-    fn is_body_read(&self, id: CallId) -> bool {
-        self.is_body_read(id)
-    }
-
-    fn put_spare(&mut self, response: Response) {
-        self.put_spare(response);
-    }
-
-    fn cancel(&mut self, id: CallId) -> bool {
-        self.cancel(id)
-    }
-
-    fn resume(&mut self, id: CallId) {
-        self.resume(id);
-    }
-}
-
-/// The methods that `Drive` needs. The module is private, so that the trait is sealed.
-mod sealed {
-    use std::io;
-    use std::os::fd::OwnedFd;
-    use std::sync::Arc;
-    use std::time::{Duration, Instant};
-
-    use crate::client::{Call, CallId, Completion, MigratingCall, Read, Recorder};
-    use crate::error::Error;
-    use crate::net::Waker;
-    use crate::policy::Caps;
-    use crate::proto::Response;
-
-    pub trait Driven: 'static {
-        /// Whether several clients can share the calls, so that each host is served by one of the clients.
-        const SPREADS: bool;
-
-        /// Ends a `step` early.
-        fn waker(&mut self) -> io::Result<Waker>;
-
-        /// Records the results of calls in `recorder` from now on.
-        fn record_to(&mut self, recorder: Arc<Recorder>);
-
-        /// Makes this client serve the hosts whose hash, divided by `count`, leaves the remainder `index`, with its share
-        /// of the cap on connections.
-        fn set_share(&mut self, index: usize, count: usize);
-
-        fn set_caps(&mut self, caps: &Caps);
-
-        /// Whether this client lacked a descriptor since the last call of this method.
-        fn take_shortage(&mut self) -> bool;
-
-        /// Gives back the descriptor of an idle connection, or of the next one that becomes idle.
-        fn yield_descriptor(&mut self);
-
-        fn submit(&mut self, call: Call) -> CallId;
-
-        /// Takes over a call that migrates from another client.
-        fn adopt(&mut self, call: MigratingCall) -> CallId;
-
-        /// Waits for events once and handles them. Does not wait if there is something for the caller already; then
-        /// it returns false, and there may be events that it has not handled.
-        fn step(&mut self, timeout: Option<Duration>) -> io::Result<bool>;
-
-        /// When the next `step` should begin, even if the descriptor does not become readable.
-        fn next_step(&mut self) -> Option<Instant>;
-
-        /// A descriptor that becomes readable when there is something for `step`, which then never waits.
-        fn descriptor(&mut self) -> io::Result<OwnedFd>;
-
-        fn next_done(&mut self) -> Option<Completion>;
-
-        /// A call that migrates to another client, and the index of that client.
-        fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)>;
-
-        fn readable_body(&mut self) -> Option<CallId>;
-
-        /// Takes the bytes of a body that have come, into an empty vector.
-        fn take_arrived(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error>;
-
-        /// Whether all bytes of a body are read, and only its end is left.
-        fn is_body_read(&self, id: CallId) -> bool;
-
-        /// Takes back the buffers of a streamed call, for another call.
-        fn put_spare(&mut self, response: Response);
-
-        fn cancel(&mut self, id: CallId) -> bool;
-
-        fn resume(&mut self, id: CallId);
     }
 }
 

@@ -16,10 +16,10 @@ use shuttle::{future, thread};
 
 use super::slot::Permits;
 use super::*;
-use crate::client::Recorder;
+use crate::client::{BodyEnd, CallId, Driven, MigratingCall, Recorder};
 use crate::net::Waker;
 use crate::net::sleep::Sleep;
-use crate::policy::Caps;
+use crate::policy::{Caps, Counters};
 use crate::reactor::{CallKey, Timestamps};
 use crate::time::Time;
 
@@ -136,7 +136,7 @@ fn the_end_leaves_no_caller_waiting() {
     check(|| {
         let (client, thread) = start();
         let caller = client.clone();
-        let caller = thread::spawn(move || match caller.send_any(call(6), None) {
+        let caller = thread::spawn(move || match caller.send_any(call(6)) {
             Ok(ticket) => drop(ticket.slot.wait()),
             Err(refused) => assert!(matches!(
                 refused.error.kind(),
@@ -270,25 +270,14 @@ impl Prompt {
     }
 }
 
-impl Drive for Prompt {}
-
-impl sealed::Driven for Prompt {
-    const SPREADS: bool = false;
-
-    fn waker(&mut self) -> io::Result<Waker> {
-        let (sleep, event) = (Arc::clone(&self.sleep), Arc::clone(&self.event));
-        Ok(Waker::new(move || {
-            if sleep.interrupt() {
-                event.send();
-            }
-        }))
+impl HttpClient for Prompt {
+    fn call(&mut self, _: &mut Request, _: &mut Response) -> Result<Report, Error> {
+        unreachable!("a worker does not block")
     }
 
-    fn record_to(&mut self, _: Arc<Recorder>) {}
-
-    fn set_share(&mut self, _: usize, _: usize) {}
-
-    fn set_caps(&mut self, _: &Caps) {}
+    fn perform(&mut self, _: Call) -> Completion {
+        unreachable!("a worker does not block")
+    }
 
     fn submit(&mut self, call: Call) -> CallId {
         // Indexes are used again.
@@ -298,6 +287,72 @@ impl sealed::Driven for Prompt {
         self.calls.push((id, call));
         id
     }
+
+    fn wait(&mut self, _: Option<Duration>) -> io::Result<Option<Completion>> {
+        unreachable!("a worker takes steps")
+    }
+
+    fn next_done(&mut self) -> Option<Completion> {
+        self.done.pop_front()
+    }
+
+    fn maintain(&mut self, _: Duration) -> io::Result<()> {
+        unreachable!("a worker takes steps")
+    }
+
+    fn cancel(&mut self, id: CallId) -> bool {
+        if let Some(at) = self.calls.iter().position(|(call, _)| *call == id) {
+            let (id, call) = self.calls.remove(at);
+            self.complete(id, call, Err(unbegun_error(ErrorKind::Cancelled)));
+            return true;
+        }
+        let before = self.bodies.len();
+        self.bodies.retain(|body| body.id != id);
+        self.bodies.len() < before
+    }
+
+    fn resume(&mut self, _: CallId) {}
+
+    fn readable_body(&mut self) -> Option<CallId> {
+        self.readable.pop()
+    }
+
+    fn set_caps(&mut self, _: &Caps) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn in_flight(&self) -> usize {
+        unreachable!("a worker counts its calls")
+    }
+
+    fn counters(&self) -> Counters {
+        unreachable!("a worker has no connections")
+    }
+
+    fn stats(&self) -> Stats {
+        unreachable!("a worker has its recorder")
+    }
+}
+
+impl Driven for Prompt {
+    fn spreads() -> bool {
+        false
+    }
+
+    fn prepare(&mut self, _: usize, _: usize, _: Arc<Recorder>) -> io::Result<Waker> {
+        let (sleep, event) = (Arc::clone(&self.sleep), Arc::clone(&self.event));
+        Ok(Waker::new(move || {
+            if sleep.interrupt() {
+                event.send();
+            }
+        }))
+    }
+
+    fn take_shortage(&mut self) -> bool {
+        false
+    }
+
+    fn yield_descriptor(&mut self) {}
 
     fn adopt(&mut self, _: MigratingCall) -> CallId {
         unreachable!("there is one thread")
@@ -336,62 +391,23 @@ impl sealed::Driven for Prompt {
         Ok(true)
     }
 
-    fn next_done(&mut self) -> Option<Completion> {
-        self.done.pop_front()
-    }
-
     fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {
         None
     }
 
-    fn readable_body(&mut self) -> Option<CallId> {
-        self.readable.pop()
-    }
-
-    fn take_arrived(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
-        let at = self.bodies.iter().position(|body| body.id == id);
-        let at = at.ok_or_else(|| unbegun_error(Misuse::UnknownBody))?;
+    fn take_body(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Option<BodyEnd> {
+        let Some(at) = self.bodies.iter().position(|body| body.id == id) else {
+            return Some(Err(unbegun_error(Misuse::UnknownBody)));
+        };
         let body = &mut self.bodies[at];
-        if body.taken < body.received {
-            chunk.extend_from_slice(&BODY[body.taken..body.received]);
-            body.taken = body.received;
-            return Ok(Read::Data(chunk.len()));
-        }
+        chunk.extend_from_slice(&BODY[body.taken..body.received]);
+        body.taken = body.received;
         if body.received < BODY.len() {
-            return Ok(Read::Pending);
+            return None;
         }
         self.bodies.remove(at);
         let now = Time::of(Instant::now());
-        Ok(Read::End {
-            report: Report::new(Timestamps::new(now), 1, now),
-            trailers: Response::new(),
-            request: None,
-        })
+        let report = Report::new(Timestamps::new(now), 1, now);
+        Some(Ok(Box::new((report, None))))
     }
-
-    fn is_body_read(&self, id: CallId) -> bool {
-        let mut bodies = self.bodies.iter().filter(|body| body.id == id);
-        bodies.all(|body| body.taken == BODY.len())
-    }
-
-    fn put_spare(&mut self, _: Response) {}
-
-    fn cancel(&mut self, id: CallId) -> bool {
-        if let Some(at) = self.calls.iter().position(|(call, _)| *call == id) {
-            let (id, call) = self.calls.remove(at);
-            self.complete(id, call, Err(unbegun_error(ErrorKind::Cancelled)));
-            return true;
-        }
-        let before = self.bodies.len();
-        self.bodies.retain(|body| body.id != id);
-        self.bodies.len() < before
-    }
-
-    fn resume(&mut self, _: CallId) {}
-
-    fn take_shortage(&mut self) -> bool {
-        false
-    }
-
-    fn yield_descriptor(&mut self) {}
 }

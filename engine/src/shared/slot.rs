@@ -5,7 +5,7 @@ use std::task;
 
 use super::completions::{Delivered, Recipient};
 use super::thread::OpenCall;
-use crate::client::{CallId, Completion, Report};
+use crate::client::{BodyEnd, CallId, Completion};
 use crate::error::{Error, ErrorKind, Phase, Sent, Stopped};
 use crate::proto::{Request, Response};
 use crate::reactor::CallKey;
@@ -42,9 +42,6 @@ struct Body {
     /// The end of the body, which follows the chunk.
     end: Option<BodyEnd>,
 }
-
-/// How a body ended. The response has the trailers; `None` if there are no trailers.
-pub(super) type BodyEnd = Result<Box<(Report, Option<Response>)>, Error>;
 
 /// What a reader takes out of a slot.
 #[derive(Debug)]

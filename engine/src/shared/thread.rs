@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use super::Drive;
 use super::closing::Ends;
 use super::driver::Turn;
 use super::pending_calls::{Pending, PendingCalls};
 use super::slot::{Delivery, Slot};
-use crate::client::{Call, CallId, MigratingCall, Read, Recorder};
+use crate::client::{Call, CallId, HttpClient, MigratingCall, Recorder};
 use crate::error::{Error, ErrorKind, Misuse, Stopped};
 use crate::net::Waker;
 use crate::policy::Caps;
@@ -290,18 +289,18 @@ impl Worker {
     }
 
     /// Makes the client ready for this thread.
-    pub(super) fn prepare<C: Drive>(&self, client: &mut C) -> io::Result<()> {
-        client.record_to(Arc::clone(self.recorder()));
-        client.set_share(self.index, self.workers.len());
-        client.set_caps(&self.caps);
-        self.workers.set_waker(self.index, client.waker()?);
+    pub(super) fn prepare<C: HttpClient>(&self, client: &mut C) -> io::Result<()> {
+        let recorder = Arc::clone(self.recorder());
+        let waker = client.prepare(self.index, self.workers.len(), recorder)?;
+        let _ = client.set_caps(&self.caps);
+        self.workers.set_waker(self.index, waker);
         Ok(())
     }
 
     /// Serves calls until the worker must end, and returns how many calls were cut off. A panic of foreign code (a body
     /// source, a hook, a waker of a task) leaves the client in an unknown state: its calls fail, and a new client
     /// replaces it.
-    pub(super) fn run<C: Drive>(
+    pub(super) fn run<C: HttpClient>(
         mut self,
         mut client: C,
         build: impl Fn() -> Result<C, Error>,
@@ -331,7 +330,7 @@ impl Worker {
 
     /// Serves calls until the worker must end, and returns how many calls were cut off. Fails if the client cannot wait
     /// for events.
-    fn serve<C: Drive>(&mut self, client: &mut C) -> io::Result<usize> {
+    fn serve<C: HttpClient>(&mut self, client: &mut C) -> io::Result<usize> {
         loop {
             self.take_commands(client);
             let timeout = match self.is_over() {
@@ -345,7 +344,7 @@ impl Worker {
     }
 
     /// As one iteration of [`serve`](Self::serve), without waiting.
-    pub(super) fn turn<C: Drive>(&mut self, client: &mut C) -> io::Result<Turn> {
+    pub(super) fn turn<C: HttpClient>(&mut self, client: &mut C) -> io::Result<Turn> {
         self.take_commands(client);
         if self.is_over() {
             self.end(client);
@@ -366,7 +365,7 @@ impl Worker {
     }
 
     /// Ends a worker without a thread.
-    pub(super) fn end<C: Drive>(&mut self, client: &mut C) {
+    pub(super) fn end<C: HttpClient>(&mut self, client: &mut C) {
         let cut_off = self.cut_off(client);
         self.workers.ends.note(cut_off);
     }
@@ -392,7 +391,7 @@ impl Worker {
     }
 
     /// Asks the other workers for descriptors if the client lacks one, and gives back one if another worker has asked.
-    fn share_descriptors<C: Drive>(&self, client: &mut C) {
+    fn share_descriptors<C: HttpClient>(&self, client: &mut C) {
         if client.take_shortage() {
             self.workers.ask_for_descriptors(self.index);
         }
@@ -404,7 +403,7 @@ impl Worker {
 
     /// Handles the commands that are in the queue now. Later commands wait for the next iteration, so that the calls in
     /// flight go on.
-    fn take_commands<C: Drive>(&mut self, client: &mut C) {
+    fn take_commands<C: HttpClient>(&mut self, client: &mut C) {
         for _ in 0..self.commands.len() {
             match self.commands.try_recv() {
                 Ok(Command::Begin(queued)) => self.begin(queued, |call| client.submit(call)),
@@ -428,7 +427,8 @@ impl Worker {
                 }
                 Ok(Command::SetCaps(caps)) => {
                     self.caps = self.caps.then(&caps);
-                    client.set_caps(&caps);
+                    // A total that this client does not have was refused when it was set.
+                    let _ = client.set_caps(&caps);
                 }
                 Ok(Command::Finish(until)) => self.finish_by(until),
                 Err(_) => return,
@@ -452,7 +452,7 @@ impl Worker {
         }
     }
 
-    fn cancel<C: Drive>(&mut self, client: &mut C, slot: &Arc<Slot>) {
+    fn cancel<C: HttpClient>(&mut self, client: &mut C, slot: &Arc<Slot>) {
         let Some(id) = self.find(slot) else {
             return;
         };
@@ -471,7 +471,7 @@ impl Worker {
         Arc::ptr_eq(pending.delivery.slot(), slot).then_some(pending.id)
     }
 
-    fn deliver<C: Drive>(&mut self, client: &mut C) {
+    fn deliver<C: HttpClient>(&mut self, client: &mut C) {
         while let Some(done) = client.next_done() {
             if done.body.is_some() {
                 match self.pending.get(done.id) {
@@ -497,7 +497,7 @@ impl Worker {
 
     /// Gives the next chunk of a streamed body to its reader, unless the last chunk still waits for the reader. Bytes
     /// that come meanwhile wait in the client, which stops reading when its buffer for the body is full.
-    fn deliver_chunk<C: Drive>(&mut self, client: &mut C, id: CallId) {
+    fn deliver_chunk<C: HttpClient>(&mut self, client: &mut C, id: CallId) {
         let Some(pending) = self.pending.get(id) else {
             return;
         };
@@ -505,32 +505,7 @@ impl Worker {
         let Some(mut chunk) = slot.empty_chunk() else {
             return;
         };
-        let mut read = client.take_arrived(id, &mut chunk);
-        if let Ok(Read::Data(_)) = read {
-            // If the end of the body has come, the reader gets it together with the chunk.
-            read = if client.is_body_read(id) {
-                client.take_arrived(id, &mut Vec::new())
-            } else {
-                Ok(Read::Pending)
-            };
-        }
-        let end = match read {
-            Ok(Read::Data(_) | Read::Pending) => None,
-            Ok(Read::End {
-                report, trailers, ..
-            }) => {
-                let any = trailers.trailers().next().is_some();
-                let trailers = if any {
-                    Some(trailers)
-                } else {
-                    client.put_spare(trailers);
-                    None
-                };
-                Some(Ok(Box::new((report, trailers))))
-            }
-            Err(error) => Some(Err(error)),
-        };
-        match end {
+        match client.take_body(id, &mut chunk) {
             None => slot.put_chunk(chunk),
             Some(end) => {
                 if let Some(pending) = self.pending.remove(id) {
@@ -541,7 +516,7 @@ impl Worker {
     }
 
     /// Cancels all calls in flight. The callers get their buffers back.
-    fn cut_off<C: Drive>(&mut self, client: &mut C) -> usize {
+    fn cut_off<C: HttpClient>(&mut self, client: &mut C) -> usize {
         let count = self.pending.len();
         for slot in self.pending.slots() {
             self.cancel(client, &slot);

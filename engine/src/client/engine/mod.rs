@@ -7,20 +7,20 @@ mod batch;
 mod body;
 mod completion;
 mod dispatch;
+mod driven;
 mod iteration;
 mod pipelined;
 mod spread;
 mod throttled;
 
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 pub use self::batch::Batch;
 pub use self::body::Body;
+pub(crate) use self::driven::{BodyEnd, Driven};
 use self::iteration::WaitLimit;
 use super::adaptive::AdaptiveLimits;
 use super::admission::{AddressState, Admission, Balance};
@@ -28,24 +28,24 @@ use super::call_queue::CallQueue;
 use super::connector::Connector;
 use super::deliveries::Deliveries;
 use super::hosts::Hosts;
-use super::migration::{MigratingCall, Migration};
+use super::migration::Migration;
 use super::names::Names;
 use super::retries::Retries;
 use super::router::Router;
 use super::send_hook::HookedEncoder;
 use super::sharing::{Pipelines, Sharing};
-use super::stats::{Recorder, Stats};
+use super::stats::Stats;
 use super::telemetry::Telemetry;
 use super::throttle::Throttling;
 use super::uploads::Uploads;
-use super::{Call, CallId, CallTime, Completion, HostConfig, Read, Report};
+use super::{Call, CallId, Completion, HostConfig, Read, Report};
 use crate::client::progress::{ActiveCall, Reactor};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::{Net, Waker};
 use crate::policy::{AddressPolicy, Caps, Counters, DnsCounters, LatePolicy, Timeouts};
 use crate::proto::{BodyMode, Request, Response};
-use crate::reactor::{Armed, ByteRates, CallState, HeadState, Settings};
+use crate::reactor::{ByteRates, CallState, HeadState, Settings};
 use crate::time::Time;
 
 /// What [`HostClient`](crate::HostClient) and [`Client`](crate::Client) have in common: an event loop, pools of
@@ -201,81 +201,6 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The time of the current iteration.
     pub(in crate::client) fn iteration_time(&self) -> Time {
         self.reactor.now()
-    }
-
-    // ---- driven by `Shared`
-
-    /// One iteration, which a wake ends early. Returns whether it looked for events to its end.
-    pub(crate) fn step(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        self.iteration.is_driven = true;
-        self.iterate(timeout.map(WaitLimit::For), |client| {
-            !client.deliveries.is_empty()
-                || !client.migration.is_empty()
-                || client.hosts.has_shortage()
-        })
-    }
-
-    /// When the next iteration should begin, even if the network's descriptor does not become readable.
-    pub(crate) fn next_step(&mut self) -> Option<Instant> {
-        self.reactor.next_poll().map(Time::instant)
-    }
-
-    pub(crate) fn descriptor(&mut self) -> io::Result<OwnedFd> {
-        self.reactor.descriptor()
-    }
-
-    pub(crate) fn record_to(&mut self, recorder: Arc<Recorder>) {
-        self.telemetry.record_to(recorder);
-    }
-
-    /// Gives this client its share of the hosts, and of the cap on connections: `count` clients share all hosts, and this
-    /// one has the number `index`.
-    pub(crate) fn set_share(&mut self, index: usize, count: usize) {
-        self.migration.set_share(index, count);
-        self.hosts.set_share(index, count);
-    }
-
-    /// Whether the machine had no descriptor left for this client since the last call of this method.
-    pub(crate) fn take_shortage(&mut self) -> bool {
-        self.hosts.take_shortage()
-    }
-
-    /// Closes an idle connection, or else the next one that becomes idle: another client needs its descriptor.
-    pub(crate) fn yield_descriptor(&mut self) {
-        match self.oldest_idle() {
-            Some(idle) => {
-                self.close(idle);
-                self.process_events();
-            }
-            None => self.hosts.owe_descriptor(),
-        }
-    }
-
-    /// Removes and returns the next call that moves to another client, with the number of that client.
-    pub(crate) fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {
-        self.migration.next()
-    }
-
-    /// Takes over a call that another client has begun.
-    pub(crate) fn adopt(&mut self, MigratingCall(mut call): MigratingCall) -> CallId {
-        call.state = CallState::New;
-        call.host = None;
-        call.armed = Armed::default();
-        call.held = 0;
-        self.retries.note_overrides(call.overrides.as_deref());
-        let key = self.reactor.insert_call(*call);
-        self.queue.submit(key, CallTime::Running);
-        CallId(key)
-    }
-
-    pub(crate) fn put_spare(&mut self, response: Response) {
-        self.reactor.put_spare(response);
-    }
-
-    pub(crate) fn is_body_read(&self, id: CallId) -> bool {
-        self.reactor.call_ref(id.0).is_some_and(|call| {
-            call.taken == call.response.body().len() && matches!(call.state, CallState::Ended)
-        })
     }
 
     // ---- blocking
@@ -729,7 +654,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Swaps all bytes of a streamed body that have arrived into an empty vector.
-    pub(crate) fn take_arrived(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
+    fn take_arrived(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
         let call = self.reactor.call(id.0);
         if let Some(call) = call.filter(|call| call.head == HeadState::Given)
             && call.taken < call.response.body().len()

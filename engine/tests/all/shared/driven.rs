@@ -7,8 +7,8 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use courser::{
-    BatchConfig, Client, Config, Drive, Driver, ErrorKind, HostClient, HostConfig, Misuse, Request,
-    Response, Shared, SharedConfig, Stopped, Timeouts, Turn, Upstream,
+    BatchConfig, Client, Config, Driver, ErrorKind, HostClient, HostConfig, HttpClient, Misuse,
+    Request, Response, Shared, SharedConfig, Stopped, Timeouts, Turn, Upstream,
 };
 use tokio::task::{LocalSet, spawn_local};
 
@@ -16,7 +16,7 @@ use super::server::Server;
 use super::{LONG, block_on, call};
 
 /// Runs `test` with a client for `server`, which a task of the same thread drives. The driver must end at the end.
-fn with_driver<C: Drive, T>(
+fn with_driver<C: HttpClient, T>(
     built: (Shared<C>, Driver<C>),
     test: impl AsyncFnOnce(Shared<C>) -> T,
 ) -> T {

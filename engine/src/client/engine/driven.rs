@@ -1,0 +1,149 @@
+//! What a [`Shared`](crate::Shared) client does with the client of a thread. The trait is private, so that
+//! [`HttpClient`](crate::HttpClient) is sealed. The tests of the threads have a model of a client, which also is one.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Engine, WaitLimit};
+use crate::client::migration::MigratingCall;
+use crate::client::router::Router;
+use crate::client::{CallId, CallTime, Read, Recorder, Report};
+use crate::error::Error;
+use crate::net::{Net, Waker};
+use crate::proto::Response;
+use crate::reactor::{Armed, CallState};
+use crate::time::Time;
+
+/// The end of a streamed body: the report, and a response with the trailers if there are any; or why it ended early.
+pub(crate) type BodyEnd = Result<Box<(Report, Option<Response>)>, Error>;
+
+pub trait Driven: 'static {
+    /// Whether several clients can share the calls, so that each host is served by one of the clients.
+    fn spreads() -> bool
+    where
+        Self: Sized;
+
+    /// Makes this client one of `count` that share all hosts and the cap on connections: the one with the number `index`.
+    /// From now on, it records the results of calls in `recorder`. The waker ends a `step` early.
+    fn prepare(&mut self, index: usize, count: usize, recorder: Arc<Recorder>)
+    -> io::Result<Waker>;
+
+    /// Whether the machine had no descriptor left for this client since the last call of this method.
+    fn take_shortage(&mut self) -> bool;
+
+    /// Closes an idle connection, or else the next one that becomes idle: another client needs its descriptor.
+    fn yield_descriptor(&mut self);
+
+    /// Takes over a call that another client has begun.
+    fn adopt(&mut self, call: MigratingCall) -> CallId;
+
+    /// One iteration, which a wake ends early. Does not wait if there is something for the caller already; then it
+    /// returns false, and there may be events that it has not handled.
+    fn step(&mut self, timeout: Option<Duration>) -> io::Result<bool>;
+
+    /// When the next iteration should begin, even if the descriptor does not become readable.
+    fn next_step(&mut self) -> Option<Instant>;
+
+    /// A descriptor that becomes readable when there is something for `step`, which then never waits.
+    fn descriptor(&mut self) -> io::Result<OwnedFd>;
+
+    /// Removes and returns the next call that moves to another client, with the number of that client.
+    fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)>;
+
+    /// Takes the bytes of a streamed body that have arrived, into an empty vector, and its end, if nothing but the end is
+    /// left.
+    fn take_body(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Option<BodyEnd>;
+}
+
+impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
+    fn spreads() -> bool {
+        !R::KEEPS_HOSTS
+    }
+
+    fn prepare(
+        &mut self,
+        index: usize,
+        count: usize,
+        recorder: Arc<Recorder>,
+    ) -> io::Result<Waker> {
+        self.telemetry.record_to(recorder);
+        self.migration.set_share(index, count);
+        self.hosts.set_share(index, count);
+        self.waker()
+    }
+
+    fn take_shortage(&mut self) -> bool {
+        self.hosts.take_shortage()
+    }
+
+    fn yield_descriptor(&mut self) {
+        match self.oldest_idle() {
+            Some(idle) => {
+                self.close(idle);
+                self.process_events();
+            }
+            None => self.hosts.owe_descriptor(),
+        }
+    }
+
+    fn adopt(&mut self, MigratingCall(mut call): MigratingCall) -> CallId {
+        call.state = CallState::New;
+        call.host = None;
+        call.armed = Armed::default();
+        call.held = 0;
+        self.retries.note_overrides(call.overrides.as_deref());
+        let key = self.reactor.insert_call(*call);
+        self.queue.submit(key, CallTime::Running);
+        CallId(key)
+    }
+
+    fn step(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        self.iteration.is_driven = true;
+        self.iterate(timeout.map(WaitLimit::For), |client| {
+            !client.deliveries.is_empty()
+                || !client.migration.is_empty()
+                || client.hosts.has_shortage()
+        })
+    }
+
+    fn next_step(&mut self) -> Option<Instant> {
+        self.reactor.next_poll().map(Time::instant)
+    }
+
+    fn descriptor(&mut self) -> io::Result<OwnedFd> {
+        self.reactor.descriptor()
+    }
+
+    fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {
+        self.migration.next()
+    }
+
+    fn take_body(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Option<BodyEnd> {
+        let mut read = self.take_arrived(id, chunk);
+        if matches!(read, Ok(Read::Data(_))) {
+            let call = self.reactor.call_ref(id.0)?;
+            if call.taken < call.response.body().len() || !matches!(call.state, CallState::Ended) {
+                return None;
+            }
+            read = self.read_body(id, &mut []);
+        }
+        match read {
+            Ok(Read::Data(_) | Read::Pending) => None,
+            Ok(Read::End {
+                report, trailers, ..
+            }) => {
+                let any = trailers.trailers().next().is_some();
+                let trailers = if any {
+                    Some(trailers)
+                } else {
+                    self.reactor.put_spare(trailers);
+                    None
+                };
+                Some(Ok(Box::new((report, trailers))))
+            }
+            Err(error) => Some(Err(error)),
+        }
+    }
+}
