@@ -121,8 +121,8 @@ impl Pipelines {
     }
 
     /// The connection with the fewest calls, among those that may get one more.
-    pub(super) fn pick(&self, now: Time) -> Option<ConnKey> {
-        self.loads.pick(now).map(|(_, conn)| conn)
+    pub(super) fn pick(&mut self, now: Time) -> Option<ConnKey> {
+        self.loads.pick(now)
     }
 
     /// Whether a connection may get one more call.

@@ -46,8 +46,10 @@ pub enum Pipelined {
 #[derive(Debug)]
 pub(crate) struct PipelineLoads<C> {
     loads: Vec<ConnLoad<C>>,
-    /// Finds the connection with the fewest calls, if there are more than [`FEW`].
-    fewest: Fewest,
+    /// No open connection has fewer calls.
+    fewest: usize,
+    /// Where the next search for a connection with so few begins.
+    next: usize,
     /// Calls on all connections.
     pending: usize,
     max_pending: NonZeroUsize,
@@ -83,7 +85,8 @@ impl<C: Copy> PipelineLoads<C> {
     pub(crate) fn new(max_pending: NonZeroUsize, distrust: Duration) -> Self {
         Self {
             loads: Vec::new(),
-            fewest: Fewest::default(),
+            fewest: 0,
+            next: 0,
             pending: 0,
             max_pending,
             distrust,
@@ -104,11 +107,7 @@ impl<C: Copy> PipelineLoads<C> {
                 retiring: false,
                 probing: false,
             };
-            let few = self.loads.len() <= FEW;
             self.loads.resize(at + 1, none);
-            if few {
-                (0..self.loads.len()).for_each(|at| self.changed(at));
-            }
         }
         self.end(at);
         self.loads[at] = ConnLoad {
@@ -118,7 +117,7 @@ impl<C: Copy> PipelineLoads<C> {
             probing,
         };
         self.pending += 1;
-        self.changed(at);
+        self.note_fewer(at);
     }
 
     /// A connection gets a further call.
@@ -126,7 +125,6 @@ impl<C: Copy> PipelineLoads<C> {
         if let Some(load) = self.loads.get_mut(at) {
             load.pending += 1;
             self.pending += 1;
-            self.changed(at);
         }
     }
 
@@ -137,7 +135,7 @@ impl<C: Copy> PipelineLoads<C> {
             self.pending -= load.pending - fewer;
             load.pending = fewer;
             load.probing = false;
-            self.changed(at);
+            self.note_fewer(at);
         }
     }
 
@@ -145,7 +143,6 @@ impl<C: Copy> PipelineLoads<C> {
     pub(crate) fn retire(&mut self, at: usize) {
         if let Some(load) = self.loads.get_mut(at) {
             load.retiring = true;
-            self.changed(at);
         }
     }
 
@@ -155,36 +152,40 @@ impl<C: Copy> PipelineLoads<C> {
             self.pending -= load.pending;
             load.pending = 0;
             load.conn = None;
-            self.changed(at);
         }
     }
 
+    /// A connection may now be the one with the fewest calls.
     #[inline]
-    fn changed(&mut self, at: usize) {
-        if self.loads.len() > FEW {
-            let load = &self.loads[at];
-            let pending = load.is_open().then_some(load.pending);
-            self.fewest.set(at, pending);
+    fn note_fewer(&mut self, at: usize) {
+        if self.loads[at].pending <= self.fewest {
+            (self.fewest, self.next) = (self.loads[at].pending, at);
         }
     }
 
-    /// The connection with the fewest pending calls, and its slot, if it has room.
-    pub(crate) fn pick(&self, now: Time) -> Option<(usize, C)> {
+    /// A connection with the fewest pending calls, if it has room. Connections with equally many take turns.
+    ///
+    /// The search ends at the first connection that has as few calls as any can have, which nearly always is the first
+    /// one that it looks at.
+    #[inline]
+    pub(crate) fn pick(&mut self, now: Time) -> Option<C> {
         let limit = self.limit(now);
-        if self.loads.len() > FEW {
-            let at = self.fewest.first()?;
-            let load = &self.loads[at];
-            return Some((at, load.conn.filter(|_| load.pending < limit)?));
-        }
-        let mut best = None;
-        let mut fewest = limit;
-        for (at, load) in self.loads.iter().enumerate() {
-            if load.pending < fewest && load.is_open() {
-                (best, fewest) = (Some(at), load.pending);
+        while self.fewest < limit {
+            let (before, after) = self.loads.split_at(self.next.min(self.loads.len()));
+            let mut fewest = limit;
+            for (at, load) in (before.len()..).zip(after).chain((0..).zip(before)) {
+                if !load.is_open() {
+                    continue;
+                }
+                if load.pending <= self.fewest {
+                    self.next = at;
+                    return load.conn;
+                }
+                fewest = fewest.min(load.pending);
             }
+            self.fewest = fewest;
         }
-        let at = best?;
-        Some((at, self.loads[at].conn?))
+        None
     }
 
     /// How many more calls this connection takes.
@@ -257,59 +258,6 @@ impl<C: Copy> PipelineLoads<C> {
     }
 }
 
-/// Finds the place with the lowest number: a tree whose leaves are the places and whose other nodes have the lower
-/// value of their two children. A change stops at the first node that it does not change.
-#[derive(Debug, Default)]
-struct Fewest {
-    /// The root is at 1, the children of `i` are at `2i` and `2i + 1`, and the second half are the leaves: a number in
-    /// the high bits, its place in the low bits.
-    nodes: Vec<u64>,
-}
-
-impl Fewest {
-    #[inline]
-    fn set(&mut self, at: usize, number: Option<usize>) {
-        if at >= self.nodes.len() / 2 {
-            self.grow(at);
-        }
-        let number = number.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
-        let leaf = number.map_or(NOWHERE, |number| u64::from(number) << 32 | at as u64);
-        let mut node = self.nodes.len() / 2 + at;
-        self.nodes[node] = leaf;
-        while node > 1 {
-            node /= 2;
-            let least = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
-            if std::mem::replace(&mut self.nodes[node], least) == least {
-                return;
-            }
-        }
-    }
-
-    #[cold]
-    fn grow(&mut self, at: usize) {
-        let before = self.nodes.len() / 2;
-        let leaves = (at + 1).next_power_of_two();
-        let mut nodes = vec![NOWHERE; 2 * leaves];
-        nodes[leaves..leaves + before].copy_from_slice(&self.nodes[before..]);
-        for node in (1..leaves).rev() {
-            nodes[node] = nodes[2 * node].min(nodes[2 * node + 1]);
-        }
-        self.nodes = nodes;
-    }
-
-    /// The place with the lowest number; the first of several.
-    #[inline]
-    fn first(&self) -> Option<usize> {
-        let least = self.nodes.get(1).copied().filter(|least| *least != NOWHERE);
-        least.map(|least| least as u32 as usize)
-    }
-}
-
-const NOWHERE: u64 = u64::MAX;
-
-/// Up to so many connections, a linear search takes fewer instructions than a tree.
-const FEW: usize = 32;
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -319,23 +267,30 @@ mod tests {
     proptest! {
         #[test]
         fn the_fewest_are_found_as_by_looking_at_all(
-            changes in proptest::collection::vec((0..40_usize, proptest::option::of(0..5_usize)), 0..200)
+            changes in proptest::collection::vec((0..6_usize, 0..5_usize), 0..200)
         ) {
-            let (mut fewest, mut numbers) = (Fewest::default(), Vec::new());
-            for (at, number) in changes {
-                if at >= numbers.len() {
-                    numbers.resize(at + 1, None);
+            let (mut loads, now) = (loads(3), Time::now());
+            for (change, at) in changes {
+                match change {
+                    0 => loads.begin(at, at, at == 4),
+                    1 => loads.answered(at),
+                    2 => loads.retire(at),
+                    3 => loads.end(at),
+                    _ => {
+                        let open = loads.loads.iter().filter(|load| load.is_open());
+                        let fewest = open.map(|load| load.pending).min().filter(|n| *n < 3);
+                        let picked = loads.pick(now);
+                        prop_assert_eq!(picked.map(|at| loads.loads[at].pending), fewest);
+                        if let Some(at) = picked {
+                            loads.add_call(at);
+                        }
+                    }
                 }
-                numbers[at] = number;
-                fewest.set(at, number);
-                let known = numbers.iter().enumerate();
-                let known = known.filter_map(|(at, number)| Some((number.as_ref()?, at)));
-                prop_assert_eq!(fewest.first(), known.min().map(|(_, at)| at));
             }
         }
     }
 
-    fn loads(max_pending: usize) -> PipelineLoads<char> {
+    fn loads<C: Copy>(max_pending: usize) -> PipelineLoads<C> {
         let max_pending = NonZeroUsize::new(max_pending).expect("not zero");
         PipelineLoads::new(max_pending, Duration::from_secs(60))
     }
@@ -347,44 +302,18 @@ mod tests {
         loads.begin(0, 'a', false);
         loads.begin(2, 'c', false);
         loads.add_call(0);
-        assert_eq!(loads.pick(now), Some((2, 'c')));
+        assert_eq!(loads.pick(now), Some('c'));
         loads.add_call(2);
         loads.add_call(2);
-        assert_eq!((loads.pick(now), loads.room(now, 2)), (Some((0, 'a')), 0));
+        assert_eq!((loads.pick(now), loads.room(now, 2)), (Some('a'), 0));
         loads.retire(0);
         assert_eq!((loads.pick(now), loads.room(now, 0)), (None, 0));
         loads.answered(2);
-        assert_eq!((loads.pick(now), loads.pending()), (Some((2, 'c')), 4));
+        assert_eq!((loads.pick(now), loads.pending()), (Some('c'), 4));
         loads.end(2);
         assert_eq!((loads.pick(now), loads.pending()), (None, 2));
         loads.begin(0, 'd', false);
-        assert_eq!((loads.pick(now), loads.pending()), (Some((0, 'd')), 1));
-    }
-
-    #[test]
-    fn many_are_picked_from_as_few_are() {
-        let (mut loads, now) = (loads(3), Time::now());
-        let all = FEW + 9;
-        // In an order with few places at first, and then many at once.
-        for at in (0..10).chain((10..all).rev()) {
-            loads.begin(at, 'c', false);
-        }
-        for pending in 1..3 {
-            for at in 0..all {
-                assert_eq!(loads.pick(now), Some((at, 'c')), "{pending}");
-                loads.add_call(at);
-            }
-        }
-        assert_eq!((loads.pick(now), loads.pending()), (None, 3 * all));
-        loads.answered(40);
-        loads.answered(20);
-        loads.answered(20);
-        loads.end(3);
-        assert_eq!(loads.pick(now), Some((20, 'c')));
-        loads.retire(20);
-        assert_eq!(loads.pick(now), Some((40, 'c')));
-        loads.distrust(now);
-        assert_eq!(loads.pick(now), None);
+        assert_eq!((loads.pick(now), loads.pending()), (Some('d'), 1));
     }
 
     #[test]
@@ -405,10 +334,7 @@ mod tests {
         assert!(loads.is_serial(now));
         assert_eq!((loads.pick(now), loads.room(now, 0)), (None, 0));
         let after = now + Duration::from_secs(60);
-        assert_eq!(
-            (loads.pick(after), loads.room(after, 0)),
-            (Some((0, 'a')), 2)
-        );
+        assert_eq!((loads.pick(after), loads.room(after, 0)), (Some('a'), 2));
         assert_eq!((loads.is_serial(after), loads.broken()), (false, 1));
     }
 

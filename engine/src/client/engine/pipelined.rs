@@ -24,7 +24,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             return self.send_throttled(host_key, key);
         }
         let is_full = self.hosts.is_full();
-        let (Some(host), Some(pipelines)) = (self.hosts.get(host_key), self.sharing.pipelines())
+        let (Some(host), Some(pipelines)) =
+            (self.hosts.get(host_key), self.sharing.pipelines_mut())
         else {
             return;
         };
