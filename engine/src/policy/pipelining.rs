@@ -171,17 +171,21 @@ impl<C: Copy> PipelineLoads<C> {
     pub(crate) fn pick(&mut self, now: Time) -> Option<C> {
         let limit = self.limit(now);
         while self.fewest < limit {
-            let (before, after) = self.loads.split_at(self.next.min(self.loads.len()));
             let mut fewest = limit;
-            for (at, load) in (before.len()..).zip(after).chain((0..).zip(before)) {
-                if !load.is_open() {
-                    continue;
+            for _ in 0..self.loads.len() {
+                let at = if self.next < self.loads.len() {
+                    self.next
+                } else {
+                    0
+                };
+                self.next = at + 1;
+                let load = &self.loads[at];
+                if load.is_open() {
+                    if load.pending <= self.fewest {
+                        return load.conn;
+                    }
+                    fewest = fewest.min(load.pending);
                 }
-                if load.pending <= self.fewest {
-                    self.next = at;
-                    return load.conn;
-                }
-                fewest = fewest.min(load.pending);
             }
             self.fewest = fewest;
         }

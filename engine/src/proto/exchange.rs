@@ -190,33 +190,19 @@ enum TrailerLine {
 }
 
 impl Exchange {
-    /// Begins the exchange of an encoded request.
-    #[inline(always)] // so that the value is built in its final place and not copied
-    pub fn new(request: &Request, mode: BodyMode) -> Self {
-        let outline = request.outline();
+    /// An exchange that is over.
+    pub(crate) fn over() -> Self {
         Self {
-            send: match outline {
-                Outline {
-                    awaits_continue: true,
-                    ..
-                } => SendState::HeadThenAwait(0, request.expects().unwrap_or_default()),
-                Outline { streams: true, .. } => SendState::HeadThenStream(0),
-                Outline { length, .. } => SendState::Fixed(length),
-            },
-            recv: RecvState::Head {
-                scan: HeadScan::default(),
-                start: 0,
-            },
-            mode,
-            kind: outline.kind,
-            streams: outline.streams,
-            close: request
-                .says_close()
-                .then_some(CloseReason::RequestSaidClose),
+            send: SendState::Done,
+            recv: RecvState::Done,
+            mode: BodyMode::Discard,
+            kind: RequestKind::Ordinary,
+            streams: false,
+            close: None,
             stray_body: false,
             keep_alive_timeout: None,
-            codings: request.codings(),
-            reading: outline.reading,
+            codings: Codings::default(),
+            reading: Reading::default(),
             decoder: None,
             stream_buffer: usize::MAX,
             lenient: false,
@@ -225,6 +211,47 @@ impl Exchange {
             sent: 0,
             received: 0,
         }
+    }
+
+    /// Begins the exchange of an encoded request.
+    pub fn new(request: &Request, mode: BodyMode) -> Self {
+        let mut exchange = Self::over();
+        exchange.begin(request, mode);
+        exchange
+    }
+
+    /// Begins the exchange of another encoded request on the same connection. What was set for the reading of responses
+    /// still holds.
+    #[inline(always)] // on the path of every call
+    pub(crate) fn begin(&mut self, request: &Request, mode: BodyMode) {
+        let outline = request.outline();
+        self.send = match outline {
+            Outline {
+                awaits_continue: true,
+                ..
+            } => SendState::HeadThenAwait(0, request.expects().unwrap_or_default()),
+            Outline { streams: true, .. } => SendState::HeadThenStream(0),
+            Outline { length, .. } => SendState::Fixed(length),
+        };
+        self.recv = RecvState::Head {
+            scan: HeadScan::new(self.lenient),
+            start: 0,
+        };
+        self.mode = mode;
+        self.kind = outline.kind;
+        self.streams = outline.streams;
+        self.close = request
+            .says_close()
+            .then_some(CloseReason::RequestSaidClose);
+        self.stray_body = false;
+        self.keep_alive_timeout = None;
+        self.codings = request.codings();
+        self.reading = outline.reading;
+        self.decoder = None;
+        self.early = false;
+        self.interim = 0;
+        self.sent = 0;
+        self.received = 0;
     }
 
     /// What the driver has to do next for the request.

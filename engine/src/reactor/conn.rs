@@ -23,6 +23,9 @@ pub(super) struct Conn<S> {
     pub(super) stream: Transport<S>,
     pub(super) slot: PoolSlot,
     pub(super) state: ConnState,
+    /// The exchange of the call that the connection serves, or of the answer that it drains; else the last one, which is
+    /// over.
+    pub(super) exchange: Exchange,
     pub(super) endpoints: Arc<Endpoints>,
     /// How the connection was opened, for the report of its first call.
     pub(super) opened: Option<Box<Opened>>,
@@ -72,7 +75,7 @@ impl<S> Conn<S> {
     pub(super) fn is_armed_by(&self, soonest: Time) -> bool {
         let soonest = self.wait.deadline.map_or(soonest, |at| at.min(soonest));
         let soonest = match self.state {
-            ConnState::Draining(_, _, until) => soonest.min(until),
+            ConnState::Draining(_, until) => soonest.min(until),
             _ => soonest,
         };
         self.armed.is_by(soonest) && self.wait.continue_at.is_none() && !self.wait.has_own_limits
@@ -124,9 +127,9 @@ pub(super) enum ConnState {
     AwaitingDecision,
     /// In the pool, until that time.
     Idle(Time),
-    Busy(Exchange, CallKey),
+    Busy(CallKey),
     /// Reads the rest of an abandoned answer, until that time.
-    Draining(Exchange, Response, Time),
+    Draining(Response, Time),
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -246,7 +249,7 @@ impl<N: Net, C> Reactor<N, C> {
     pub(crate) fn close(&mut self, key: ConnKey) -> Option<PoolSlot> {
         let conn = self.remove_conn(key)?;
         conn.stream.close(&mut self.net);
-        if let ConnState::Draining(_, response, _) = conn.state {
+        if let ConnState::Draining(response, _) = conn.state {
             self.put_spare(response);
         }
         self.report_unanswered(conn.pipeline, &conn.endpoints.remote);
@@ -278,7 +281,7 @@ impl<N: Net, C> Reactor<N, C> {
             });
         }
         let event = match state {
-            ConnState::Busy(_, call) if pipeline.is_some_and(Pipeline::is_front_unsent) => {
+            ConnState::Busy(call) if pipeline.is_some_and(Pipeline::is_front_unsent) => {
                 self.reactor_events.push_back(ReactorEvent::Lost(conn.slot));
                 // A connection that never served counts as an attempt, or the attempts would never end.
                 let never_served = pipeline.is_some_and(|pipeline| !pipeline.has_served());
@@ -288,7 +291,8 @@ impl<N: Net, C> Reactor<N, C> {
                     error: never_served.then(|| conn.error(kind, Phase::Send, Sent::Nothing)),
                 }
             }
-            ConnState::Busy(exchange, call) => {
+            ConnState::Busy(call) => {
+                let exchange = &conn.exchange;
                 // The head is reported even if the error came in the same read. The framing of a head with a body that
                 // is too long is sound.
                 let has_head = exchange.has_head()
@@ -313,14 +317,14 @@ impl<N: Net, C> Reactor<N, C> {
                 ReactorEvent::Failed {
                     slot: conn.slot,
                     call,
-                    error: conn.error(kind, exchange.phase(), exchange.sent()),
+                    error: conn.error(kind, conn.exchange.phase(), conn.exchange.sent()),
                 }
             }
             ConnState::Handshaking(handshakes) => ReactorEvent::HandshakeFailed {
                 opening: handshakes.opening,
                 error: conn.error(kind, handshakes.phase(), Sent::Nothing),
             },
-            ConnState::Draining(_, response, _) => {
+            ConnState::Draining(response, _) => {
                 self.put_spare(response);
                 ReactorEvent::Lost(conn.slot)
             }

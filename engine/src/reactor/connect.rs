@@ -34,6 +34,7 @@ impl<N: Net, C> Reactor<N, C> {
                 due: None,
                 needs_handshakes,
             },
+            exchange: self.settings.exchange(),
             endpoints: Arc::new(Endpoints {
                 remote: address.clone(),
                 local: None,

@@ -7,7 +7,6 @@ use super::timers::{Armed, TimerOwner};
 use super::{ActiveCall, CallKey, CallState, ConnKey, MeteredStream, Reactor, ReactorEvent};
 use crate::error::{Phase, TimeLimit};
 use crate::net::Net;
-use crate::proto::Exchange;
 use crate::time::Time;
 
 impl<N: Net, C> Reactor<N, C> {
@@ -21,7 +20,7 @@ impl<N: Net, C> Reactor<N, C> {
         let after = |since: Time| resumed_at.map_or(since, |at| at.max(since));
         match &conn.state {
             ConnState::Idle(until) => Some((*until, None)),
-            ConnState::Draining(_, _, until) => Some((conn.draining_due(*until), None)),
+            ConnState::Draining(_, until) => Some((conn.draining_due(*until), None)),
             ConnState::Connecting { due, .. } => due.map(|at| (at, None)),
             ConnState::Handshaking(_) if held => None,
             ConnState::Handshaking(handshakes) => {
@@ -30,14 +29,14 @@ impl<N: Net, C> Reactor<N, C> {
                 Some((at, Some(TimeLimit::Handshake)))
             }
             ConnState::AwaitingDecision => None,
-            ConnState::Busy(exchange, call) => {
-                let deadline = conn.wait.deadline;
+            ConnState::Busy(call) => {
+                let (exchange, deadline) = (&conn.exchange, conn.wait.deadline);
                 let timed = match conn.read_pause {
                     _ if held => deadline.map(|at| (at, TimeLimit::Total)),
                     // The peer is not to blame for the pace of the consumer, or of the source of the request's body.
                     Some(ReadPause::Consumer) => deadline.map(|at| (at, TimeLimit::Total)),
                     _ if exchange.awaits_source() => deadline.map(|at| (at, TimeLimit::Total)),
-                    _ => self.exchange_due(conn, exchange, *call, after(conn.wait.since), deadline),
+                    _ => self.exchange_due(conn, *call, after(conn.wait.since), deadline),
                 };
                 let timed = timed.map(|(at, limit)| (at, Some(limit)));
                 let proceed = conn.wait.continue_at.map(|at| (at, None));
@@ -55,20 +54,20 @@ impl<N: Net, C> Reactor<N, C> {
     fn exchange_due(
         &self,
         conn: &Conn<MeteredStream<N::Stream>>,
-        exchange: &Exchange,
         call: CallKey,
         since: Time,
         deadline: Option<Time>,
     ) -> Option<(Time, TimeLimit)> {
+        let phase = conn.exchange.phase();
         let own = self.calls.get(call).filter(|_| conn.wait.has_own_limits);
         let timeouts = match own {
             Some(call) => call.timeouts(&self.settings),
             None => &self.settings.timeouts,
         };
-        let due = timeouts.due(exchange.phase(), since, deadline);
+        let due = timeouts.due(phase, since, deadline);
         match conn.wait.first_byte_limit {
             Some(limit)
-                if exchange.phase() == Phase::FirstByte
+                if phase == Phase::FirstByte
                     && !own.is_some_and(ActiveCall::has_own_first_byte_limit) =>
             {
                 earlier(due, since, limit)
@@ -179,12 +178,12 @@ impl<N: Net, C> Reactor<N, C> {
         match (&mut conn.state, limit) {
             (ConnState::Handshaking(_), _) => self.fail(key, TimeLimit::Handshake.into()),
             (ConnState::Idle(_), _) => self.reactor_events.push_back(ReactorEvent::IdleDue(key)),
-            (ConnState::Draining(_, _, until), _) if *until > self.now => self.check_deadlines(key),
+            (ConnState::Draining(_, until), _) if *until > self.now => self.check_deadlines(key),
             (ConnState::Draining(..), _) => self.fail(key, TimeLimit::Total.into()),
             (ConnState::Busy(..), Some(TimeLimit::Total)) if conn.pipeline.is_some() => {
                 self.check_deadlines(key);
             }
-            (ConnState::Busy(_, call), Some(limit)) => {
+            (ConnState::Busy(call), Some(limit)) => {
                 let call = *call;
                 self.reactor_events.push_back(ReactorEvent::TimedOut {
                     conn: key,
@@ -192,8 +191,8 @@ impl<N: Net, C> Reactor<N, C> {
                     limit,
                 });
             }
-            (ConnState::Busy(exchange, _), None) => {
-                exchange.handle_continue_timeout();
+            (ConnState::Busy(_), None) => {
+                conn.exchange.handle_continue_timeout();
                 conn.wait.continue_at = None;
                 self.drive_send(key);
                 self.arm_conn(key);

@@ -4,7 +4,7 @@ use super::conn::{ConnState, ReadPause};
 use super::{CallKey, CallState, ConnKey, Reactor, TimerOwner};
 use crate::error::{Error, ErrorKind};
 use crate::net::Net;
-use crate::proto::{BodyMode, Exchange};
+use crate::proto::BodyMode;
 use crate::time::Time;
 
 impl<N: Net, C> Reactor<N, C> {
@@ -42,17 +42,12 @@ impl<N: Net, C> Reactor<N, C> {
         conn.wait.continue_at = None;
         conn.wait.deadline = call.deadline;
         conn.wait.has_own_limits = call.overrides.is_some() || conn.wait.first_byte_limit.is_some();
-        conn.state = ConnState::Busy(Exchange::new(&call.request, call.mode), call_key);
-        if let ConnState::Busy(exchange, _) = &mut conn.state {
-            if self.settings.ignore_invalid_headers {
-                exchange.ignore_invalid_headers();
-            }
-            if conn.early {
-                exchange.expect_early();
-            }
+        conn.state = ConnState::Busy(call_key);
+        conn.exchange.begin(&call.request, call.mode);
+        if conn.early {
+            conn.exchange.expect_early();
         }
-        if let (BodyMode::Stream, ConnState::Busy(exchange, _)) = (call.mode, &mut conn.state) {
-            exchange.set_stream_buffer(self.settings.stream_buffer);
+        if call.mode == BodyMode::Stream {
             self.spares.lend_decoder(&mut call.response);
         }
         if self.settings.batching.is_some() {
@@ -76,10 +71,10 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(conn) = self.conns.get(key) else {
             return false;
         };
-        let ConnState::Busy(exchange, _) = &conn.state else {
+        if !matches!(conn.state, ConnState::Busy(_)) {
             return false;
-        };
-        if exchange.is_sending() || conn.read_pause == Some(ReadPause::Consumer) {
+        }
+        if conn.exchange.is_sending() || conn.read_pause == Some(ReadPause::Consumer) {
             return false;
         }
         self.drop_answer(key, until);
@@ -93,12 +88,12 @@ impl<N: Net, C> Reactor<N, C> {
             return;
         };
         match std::mem::replace(&mut conn.state, ConnState::AwaitingDecision) {
-            ConnState::Busy(mut exchange, call) => {
-                exchange.discard();
+            ConnState::Busy(call) => {
+                conn.exchange.discard();
                 if let Some(call) = self.calls.get_mut(call) {
                     response.continue_from(&mut call.response);
                 }
-                conn.state = ConnState::Draining(exchange, response, until);
+                conn.state = ConnState::Draining(response, until);
                 let due = conn.draining_due(until);
                 self.timers.arm(TimerOwner::Conn(key), &mut conn.armed, due);
             }
@@ -111,8 +106,8 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(CallState::OnConn(key)) = self.calls.get(call_key).map(|call| call.state) else {
             return false;
         };
-        self.conns.get(key).is_some_and(|conn| match &conn.state {
-            ConnState::Busy(exchange, owner) => *owner == call_key && exchange.is_sending(),
+        self.conns.get(key).is_some_and(|conn| match conn.state {
+            ConnState::Busy(owner) => owner == call_key && conn.exchange.is_sending(),
             _ => false,
         })
     }
@@ -120,10 +115,9 @@ impl<N: Net, C> Reactor<N, C> {
     /// The error of the call on that connection, if the call ends now for that cause.
     pub(crate) fn busy_error(&self, key: ConnKey, kind: ErrorKind) -> Option<Error> {
         let conn = self.conns.get(key)?;
-        match &conn.state {
-            ConnState::Busy(exchange, _) => {
-                Some(conn.error(kind, exchange.phase(), exchange.sent()))
-            }
+        let exchange = &conn.exchange;
+        match conn.state {
+            ConnState::Busy(_) => Some(conn.error(kind, exchange.phase(), exchange.sent())),
             _ => None,
         }
     }
@@ -142,10 +136,10 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(conn) = self.conns.get_mut(key) else {
             return true;
         };
-        let ConnState::Busy(exchange, _) = &mut conn.state else {
+        if !matches!(conn.state, ConnState::Busy(_)) {
             return true;
-        };
-        if !exchange.discard_within(most) {
+        }
+        if !conn.exchange.discard_within(most) {
             return false;
         }
         let deadline = conn.wait.deadline;

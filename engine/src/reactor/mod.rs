@@ -52,7 +52,7 @@ pub(crate) use timers::{Armed, TimerOwner};
 use crate::net::{Event, Net, SocketOptions, Waker};
 use crate::policy::Timeouts;
 use crate::policy::queue::Queue;
-use crate::proto::{Limits, Request, Response};
+use crate::proto::{Exchange, Limits, Request, Response};
 use crate::time::Time;
 
 /// The event loop of one client. `C` is what the client keeps of each call.
@@ -127,6 +127,16 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// The exchanges of a new connection, before the first begins.
+    fn exchange(&self) -> Exchange {
+        let mut exchange = Exchange::over();
+        exchange.set_stream_buffer(self.stream_buffer);
+        if self.ignore_invalid_headers {
+            exchange.ignore_invalid_headers();
+        }
+        exchange
+    }
+
     fn drain(&self) -> Duration {
         self.batching
             .map_or(Duration::ZERO, |batching| batching.drain)
@@ -298,8 +308,8 @@ impl<N: Net, C> Reactor<N, C> {
                     self.drive_read(key);
                 }
             }
-            ConnState::Busy(exchange, _) => {
-                if event.writable && exchange.is_sending() {
+            ConnState::Busy(_) => {
+                if event.writable && conn.exchange.is_sending() {
                     self.drive_send(key);
                     self.arm_conn(key);
                 }

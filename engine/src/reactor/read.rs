@@ -89,8 +89,9 @@ impl<N: Net, C> Reactor<N, C> {
             return self.read_pipeline(key);
         }
         let mut limits = &self.settings.limits;
-        let (exchange, mut call, response, held) = match &mut conn.state {
-            ConnState::Busy(exchange, call_key) => match self.calls.get_mut(*call_key) {
+        let exchange = &mut conn.exchange;
+        let (mut call, response, held) = match &mut conn.state {
+            ConnState::Busy(call_key) => match self.calls.get_mut(*call_key) {
                 Some(call) => {
                     if let Some(own) = call
                         .overrides
@@ -100,16 +101,11 @@ impl<N: Net, C> Reactor<N, C> {
                         limits = own;
                     }
                     let timestamps = Some(&mut call.timestamps);
-                    (
-                        exchange,
-                        timestamps,
-                        &mut call.response,
-                        Some(&mut call.held),
-                    )
+                    (timestamps, &mut call.response, Some(&mut call.held))
                 }
                 None => return Ok(Progress::Stop),
             },
-            ConnState::Draining(exchange, response, _) => (exchange, None, response, None),
+            ConnState::Draining(response, _) => (None, response, None),
             ConnState::Connecting { .. }
             | ConnState::Handshaking(_)
             | ConnState::AwaitingDecision
@@ -198,10 +194,7 @@ impl<N: Net, C> Reactor<N, C> {
     /// Goes on after the consumer has made room for more decoded bytes. Decoding may now be complete, or may have
     /// stopped again. Otherwise reading goes on.
     fn resume_held(&mut self, key: ConnKey) -> Progress {
-        let done = self.conns.get_mut(key).and_then(|conn| match &conn.state {
-            ConnState::Busy(exchange, _) => exchange.done(),
-            _ => None,
-        });
+        let done = self.conns.get(key).and_then(|conn| conn.exchange.done());
         match done {
             // The read that brought the end may have filled the buffer, so only another read shows whether bytes
             // follow.
@@ -239,16 +232,17 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        let (exchange, call) = match &mut conn.state {
-            ConnState::Busy(exchange, call) => {
+        let exchange = &mut conn.exchange;
+        let call = match conn.state {
+            ConnState::Busy(call) => {
                 if exchange.has_decoder()
-                    && let Some(call) = self.calls.get_mut(*call)
+                    && let Some(call) = self.calls.get_mut(call)
                 {
                     exchange.give_back(&mut call.response);
                 }
-                (exchange, Some(*call))
+                Some(call)
             }
-            ConnState::Draining(exchange, _, _) => (exchange, None),
+            ConnState::Draining(..) => None,
             ConnState::Connecting { .. }
             | ConnState::Handshaking(_)
             | ConnState::AwaitingDecision
@@ -269,7 +263,7 @@ impl<N: Net, C> Reactor<N, C> {
         });
         if call.is_some() {
             conn.state = ConnState::AwaitingDecision;
-        } else if let ConnState::Draining(_, response, _) =
+        } else if let ConnState::Draining(response, _) =
             std::mem::replace(&mut conn.state, ConnState::AwaitingDecision)
         {
             self.put_spare(response);
@@ -281,10 +275,10 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(conn) = self.conns.get_mut(key) else {
             return true;
         };
-        let ConnState::Busy(exchange, call_key) = &mut conn.state else {
+        let ConnState::Busy(call_key) = conn.state else {
             return false;
         };
-        let call_key = *call_key;
+        let exchange = &conn.exchange;
         let Some(call) = self.calls.get_mut(call_key) else {
             return true;
         };

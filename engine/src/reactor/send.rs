@@ -21,9 +21,7 @@ impl<S> Conn<S> {
         scratch: &mut [u8],
         now: Time,
     ) -> Result<(), SendStop> {
-        let ConnState::Busy(exchange, _) = &mut self.state else {
-            return Ok(());
-        };
+        let exchange = &mut self.exchange;
         for _ in 0..WRITES_PER_ITERATION {
             let parts = match exchange.poll_send(&mut call.request) {
                 Ok(SendStep::Write(parts)) => parts,
@@ -94,13 +92,13 @@ impl<N: Net, C> Reactor<N, C> {
         if conn.pipeline.is_some() {
             return self.send_pipeline(key);
         }
-        let ConnState::Busy(exchange, call_key) = &conn.state else {
+        let ConnState::Busy(call_key) = conn.state else {
             return;
         };
-        if exchange.awaits_source() {
+        if conn.exchange.awaits_source() {
             conn.wait.since = self.now; // the peer had nothing to wait for
         }
-        let Some(call) = self.calls.get_mut(*call_key) else {
+        let Some(call) = self.calls.get_mut(call_key) else {
             return;
         };
         let sending = conn.send(call, &mut self.net, &mut self.buffer, self.now);

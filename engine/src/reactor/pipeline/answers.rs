@@ -5,7 +5,7 @@ use super::requests::ResponseOwner;
 use crate::error::{ErrorKind, PeerFault};
 use crate::net::Net;
 use crate::policy::later;
-use crate::proto::{CloseReason, Exchange, Response, Reuse, Version};
+use crate::proto::{CloseReason, Response, Reuse, Version};
 use crate::reactor::body_memory::UNCOUNTED;
 use crate::reactor::conn::{Conn, ConnState};
 use crate::reactor::read::{Look, Progress, taken};
@@ -24,10 +24,9 @@ impl<N: Net, C> Reactor<N, C> {
             return Ok(Progress::Stop);
         };
         let read = conn.stream.read(&mut self.net, &mut self.buffer);
-        let (exchange, pipeline) = match (&mut conn.state, &mut conn.pipeline) {
-            (ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..), Some(pipeline)) => {
-                (exchange, pipeline)
-            }
+        let exchange = &mut conn.exchange;
+        let pipeline = match (&conn.state, &mut conn.pipeline) {
+            (ConnState::Busy(_) | ConnState::Draining(..), Some(pipeline)) => pipeline,
             _ => return Ok(Progress::Stop),
         };
         let Some(n) = taken(read, exchange, &mut conn.write_error)? else {
@@ -46,8 +45,9 @@ impl<N: Net, C> Reactor<N, C> {
         let mut at = 0;
         loop {
             let mut limits = &self.settings.limits;
-            let (exchange, response, call) = match &mut conn.state {
-                ConnState::Busy(exchange, call_key) => match self.calls.get_mut(*call_key) {
+            let exchange = &mut conn.exchange;
+            let (response, call) = match &mut conn.state {
+                ConnState::Busy(call_key) => match self.calls.get_mut(*call_key) {
                     Some(call) => {
                         let own = call.overrides.as_deref();
                         limits = own.and_then(|own| own.limits.as_ref()).unwrap_or(limits);
@@ -55,11 +55,11 @@ impl<N: Net, C> Reactor<N, C> {
                             call.timestamps.first_byte.get_or_insert(self.now);
                         }
                         let owner = (*call_key, &mut call.timestamps, &mut call.held);
-                        (exchange, &mut call.response, Some(owner))
+                        (&mut call.response, Some(owner))
                     }
                     None => return Ok(Progress::Stop),
                 },
-                ConnState::Draining(exchange, response, _) => (exchange, response, None),
+                ConnState::Draining(response, _) => (response, None),
                 _ => return Ok(Progress::Stop),
             };
             let used = match exchange.handle_own(&self.buffer[at..n], response, limits) {
@@ -158,8 +158,8 @@ impl<N: Net, C> Reactor<N, C> {
             reuse => reuse,
         };
         let version = match &conn.state {
-            ConnState::Busy(_, call) => self.calls.get(*call).map(|call| call.response.version()),
-            ConnState::Draining(_, response, _) => Some(response.version()),
+            ConnState::Busy(call) => self.calls.get(*call).map(|call| call.response.version()),
+            ConnState::Draining(response, _) => Some(response.version()),
             _ => None,
         };
         pipeline.answered += 1;
@@ -207,9 +207,7 @@ impl<S> Conn<S> {
         pipeline.set_front(next.range);
         self.wait.since = now;
         self.reused = true;
-        if let ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..) = &self.state {
-            self.stray_body = exchange.may_have_stray_body();
-        }
+        self.stray_body = self.exchange.may_have_stray_body();
         let abandoned = match self.state {
             ConnState::Draining(..) => {
                 std::mem::replace(&mut self.state, ConnState::AwaitingDecision)
@@ -222,25 +220,22 @@ impl<S> Conn<S> {
                     call.timestamps.in_front = Some(now);
                     self.wait.has_own_limits =
                         call.overrides.is_some() || self.wait.first_byte_limit.is_some();
-                    self.state = ConnState::Busy(Exchange::new(&call.request, call.mode), call_key);
+                    self.state = ConnState::Busy(call_key);
+                    self.exchange.begin(&call.request, call.mode);
                 }
                 None => self.state = ConnState::AwaitingDecision,
             },
             ResponseOwner::Abandoned(exchange) => {
                 let until = later(now, settings.drain());
-                self.state = ConnState::Draining(*exchange, spares.take_response(), until);
+                self.state = ConnState::Draining(spares.take_response(), until);
+                self.exchange = *exchange;
             }
             // Never the case: withdrawn requests are dropped before answers are read, and when the front gives up.
             ResponseOwner::Withdrawn => self.state = ConnState::AwaitingDecision,
         }
-        if let ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..) = &mut self.state {
-            if settings.ignore_invalid_headers {
-                exchange.ignore_invalid_headers();
-            }
-            note_front(exchange, pipeline);
-        }
+        note_front(&mut self.exchange, pipeline);
         match abandoned {
-            ConnState::Draining(_, response, _) => Some(response),
+            ConnState::Draining(response, _) => Some(response),
             _ => None,
         }
     }

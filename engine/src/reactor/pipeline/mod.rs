@@ -72,15 +72,14 @@ impl<N: Net, C> Reactor<N, C> {
     /// and not too many bytes wait to be sent.
     pub(crate) fn takes_more(&self, conn: ConnKey) -> bool {
         self.conns.get(conn).is_some_and(|conn| {
-            let (ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..)) = &conn.state
-            else {
+            if !matches!(conn.state, ConnState::Busy(_) | ConnState::Draining(..)) {
                 return false;
-            };
+            }
             let gathered = conn
                 .pipeline
                 .as_ref()
                 .map_or(0, |pipeline| pipeline.unsent());
-            !exchange.will_close() && !conn.closed && gathered < MOST_GATHERED
+            !conn.exchange.will_close() && !conn.closed && gathered < MOST_GATHERED
         })
     }
 
@@ -131,9 +130,9 @@ impl<N: Net, C> Reactor<N, C> {
     ) -> Option<Error> {
         let conn = self.conns.get(conn)?;
         let pipeline = conn.pipeline.as_ref()?;
-        let error = match &conn.state {
-            ConnState::Busy(exchange, front) if *front == call => {
-                Error::new(kind, exchange.phase(), exchange.sent())
+        let error = match conn.state {
+            ConnState::Busy(front) if front == call => {
+                Error::new(kind, conn.exchange.phase(), conn.exchange.sent())
             }
             _ => {
                 let number = self.calls.get(call)?.number;
@@ -157,9 +156,9 @@ impl<N: Net, C> Reactor<N, C> {
             return GiveUpOutcome::Gone;
         };
         match conn.state {
-            ConnState::Busy(ref exchange, front) if front == call_key => {
+            ConnState::Busy(front) if front == call_key => {
                 // An answer may have come to a new connection before the request.
-                let reuse = match exchange.will_close() {
+                let reuse = match conn.exchange.will_close() {
                     true => Reuse::Close(CloseReason::EarlyResponse),
                     false => Reuse::Keep,
                 };
@@ -202,7 +201,8 @@ impl<N: Net, C> Reactor<N, C> {
                 };
                 let range = pipeline.queued[at].range;
                 if pipeline.is_committed(range) {
-                    let exchange = Exchange::new(&call.request, BodyMode::Discard);
+                    let mut exchange = self.settings.exchange();
+                    exchange.begin(&call.request, BodyMode::Discard);
                     pipeline.queued[at].owner = ResponseOwner::Abandoned(Box::new(exchange));
                     return GiveUpOutcome::Dropped;
                 }
@@ -218,7 +218,7 @@ impl<N: Net, C> Reactor<N, C> {
     pub(crate) fn first_unsent(&mut self, conn: ConnKey) -> Option<CallKey> {
         let conn = self.conns.get_mut(conn)?;
         let pipeline = conn.pipeline.as_mut()?;
-        if let ConnState::Busy(_, call) = conn.state
+        if let ConnState::Busy(call) = conn.state
             && !pipeline.is_committed(pipeline.front)
         {
             return Some(call);
@@ -253,7 +253,7 @@ impl<N: Net, C> Reactor<N, C> {
             return;
         };
         let front = match conn.state {
-            ConnState::Busy(_, call) => Some(call),
+            ConnState::Busy(call) => Some(call),
             _ => None,
         };
         let queued = pipeline

@@ -107,7 +107,8 @@ impl<N: Net, C> Reactor<N, C> {
                 return;
             };
             pipeline.drop_withdrawn();
-            if let ConnState::Busy(exchange, _) | ConnState::Draining(exchange, ..) = &conn.state
+            let exchange = &conn.exchange;
+            if matches!(conn.state, ConnState::Busy(_) | ConnState::Draining(..))
                 && exchange.has_head()
                 && exchange.will_close()
                 && !exchange.is_sending()
@@ -164,8 +165,9 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(pipeline) = &mut conn.pipeline else {
             return;
         };
-        match &mut conn.state {
-            ConnState::Busy(exchange, call) if exchange.is_sending() => {
+        let exchange = &mut conn.exchange;
+        match &conn.state {
+            ConnState::Busy(call) if exchange.is_sending() => {
                 conn.wait.since = self.now;
                 let whole = note_front(exchange, pipeline);
                 if whole && let Some(call) = self.calls.get_mut(*call) {
@@ -173,7 +175,7 @@ impl<N: Net, C> Reactor<N, C> {
                     call.timestamps.bytes_out += pipeline.front.end - pipeline.front.start;
                 }
             }
-            ConnState::Draining(exchange, ..) if exchange.is_sending() => {
+            ConnState::Draining(..) if exchange.is_sending() => {
                 note_front(exchange, pipeline);
             }
             _ => {}
