@@ -22,7 +22,7 @@ use std::time::Duration;
 use super::chunked::{Chunk, ChunkDecoder};
 use super::coding::{self, Bounds, Codings, Decoder};
 use super::head::{self, Framing, HeadScan, TransferEncoding};
-use super::request::{Fill, Outline, Reading, RequestKind};
+use super::request::{Fill, Outline, RequestKind};
 use super::response::decoder_cap;
 use super::{Limits, Request, Response, Version};
 use crate::error::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, Sent};
@@ -55,9 +55,7 @@ pub struct Exchange {
     send: SendState,
     recv: RecvState,
     mode: BodyMode,
-    kind: RequestKind,
-    /// The body of the request is a stream.
-    streams: bool,
+    request: Outline,
     /// Why the connection must close after this exchange, if that is known already.
     close: Option<CloseReason>,
     /// The response has no body by its kind, and its head does not say that the length is 0.
@@ -66,7 +64,6 @@ pub struct Exchange {
     keep_alive_timeout: Option<u32>,
     /// The codings that the request offered, to be decoded in the body.
     codings: Codings,
-    reading: Reading,
     /// Decodes the body; present until the decoded body is complete.
     decoder: Option<Box<Decoder>>,
     stream_buffer: usize,
@@ -196,13 +193,11 @@ impl Exchange {
             send: SendState::Done,
             recv: RecvState::Done,
             mode: BodyMode::Discard,
-            kind: RequestKind::Ordinary,
-            streams: false,
+            request: Outline::default(),
             close: None,
             stray_body: false,
             keep_alive_timeout: None,
             codings: Codings::default(),
-            reading: Reading::default(),
             decoder: None,
             stream_buffer: usize::MAX,
             lenient: false,
@@ -224,8 +219,8 @@ impl Exchange {
     /// still holds.
     #[inline(always)] // on the path of every call
     pub(crate) fn begin(&mut self, request: &Request, mode: BodyMode) {
-        let outline = request.outline();
-        self.send = match outline {
+        self.request = request.outline();
+        self.send = match self.request {
             Outline {
                 awaits_continue: true,
                 ..
@@ -238,15 +233,12 @@ impl Exchange {
             start: 0,
         };
         self.mode = mode;
-        self.kind = outline.kind;
-        self.streams = outline.streams;
         self.close = request
             .says_close()
             .then_some(CloseReason::RequestSaidClose);
         self.stray_body = false;
         self.keep_alive_timeout = None;
         self.codings = request.codings();
-        self.reading = outline.reading;
         self.decoder = None;
         self.early = false;
         self.interim = 0;
@@ -359,7 +351,7 @@ impl Exchange {
     }
 
     fn body_state(&self) -> SendState {
-        if self.streams {
+        if self.request.streams {
             SendState::Stream(0)
         } else {
             SendState::Separate(0)
@@ -395,7 +387,7 @@ impl Exchange {
     ) -> Result<usize, ErrorKind> {
         self.received += input.len() as u64;
         let mut used = 0;
-        while used < input.len() {
+        while used < input.len() && !matches!(self.recv, RecvState::Done) {
             match self.handle_piece(&input[used..], response, limits)? {
                 0 => break,
                 n => used += n,
@@ -447,7 +439,7 @@ impl Exchange {
             RecvState::Chunked(_) => self.handle_chunks(input, response, limits),
             RecvState::Trailers { .. } => {
                 let used = self.handle_trailer_bytes(input, response, limits)?;
-                if self.reading.keeps_chunks {
+                if self.request.reading.keeps_chunks {
                     self.append_body(&input[..used], response, limits)?;
                 }
                 Ok(used)
@@ -536,7 +528,7 @@ impl Exchange {
     #[inline(always)] // into its only caller
     fn handle_head(&mut self, response: &mut Response, limits: &Limits) -> Result<(), ErrorKind> {
         let head = &response.0.head;
-        if head.status < 200 && !(head.status == 101 && self.kind == RequestKind::Upgrade) {
+        if head.status < 200 && !(head.status == 101 && self.request.kind == RequestKind::Upgrade) {
             return self.handle_interim(response, limits);
         }
         let fields = &response.0.fields[head.fields.start as usize..];
@@ -632,7 +624,7 @@ impl Exchange {
         } else if version == Version::Http10 && !framing.keep_alive {
             self.close.get_or_insert(CloseReason::Http10);
         }
-        let usual = status == 200 && self.kind == RequestKind::Ordinary;
+        let usual = status == 200 && self.request.kind == RequestKind::Ordinary;
         if !usual && self.is_bodiless(status, framing)? {
             return Ok(RecvState::Done);
         }
@@ -659,7 +651,7 @@ impl Exchange {
                 }
                 Ok(RecvState::Chunked(ChunkDecoder::new(self.lenient)))
             }
-            (TransferEncoding::Absent, Some(_)) if self.reading.ignores_length => {
+            (TransferEncoding::Absent, Some(_)) if self.request.reading.ignores_length => {
                 self.close.get_or_insert(CloseReason::UntilClose);
                 Ok(RecvState::UntilClose)
             }
@@ -681,8 +673,8 @@ impl Exchange {
     /// 204 or 304 with an invalid `Content-Length`: another reader may take what follows for a body.
     #[cold]
     fn is_bodiless(&mut self, status: u16, framing: &Framing) -> Result<bool, PeerFault> {
-        let handed_over =
-            status == 101 || (self.kind == RequestKind::Connect && (200..300).contains(&status));
+        let handed_over = status == 101
+            || (self.request.kind == RequestKind::Connect && (200..300).contains(&status));
         if handed_over && self.early {
             return Err(PeerFault::Unsolicited);
         }
@@ -691,7 +683,7 @@ impl Exchange {
             return Ok(true);
         }
         let never_has_body = matches!(status, 204 | 304);
-        if self.kind != RequestKind::Head && !never_has_body {
+        if self.request.kind != RequestKind::Head && !never_has_body {
             return Ok(false);
         }
         if let (true, Some(Err(fault))) = (never_has_body, framing.content_length) {
@@ -727,11 +719,11 @@ impl Exchange {
             };
             let begun = pos;
             let chunk = decoder.next(input, &mut pos, limits, limit)?;
-            if self.reading.keeps_chunks {
+            if self.request.reading.keeps_chunks {
                 self.append_body(&input[begun..pos], response, limits)?;
             }
             match chunk {
-                Chunk::Data(_) if self.reading.keeps_chunks => {}
+                Chunk::Data(_) if self.request.reading.keeps_chunks => {}
                 Chunk::Data(n) => self.append_body(&input[pos - n..pos], response, limits)?,
                 Chunk::More => return Ok(pos),
                 Chunk::Last => break,

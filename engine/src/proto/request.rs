@@ -99,6 +99,8 @@ pub(super) struct Outline {
     pub(super) awaits_continue: bool,
     /// The method is [idempotent](Request::is_idempotent).
     pub(super) idempotent: bool,
+    /// The request [may share](Request::unfit_for_pipeline) a connection.
+    pub(super) fits_pipeline: bool,
     pub(super) reading: Reading,
     /// Bytes of the request that are in memory.
     pub(super) length: usize,
@@ -563,6 +565,7 @@ impl Request {
             streams: self.has_stream(),
             awaits_continue: self.expects().is_some(),
             idempotent: self.is_idempotent(),
+            fits_pipeline: self.unfit_for_pipeline().is_none(),
             reading: self.0.reading,
             length: self.encoded().len() + self.separate_body().len(),
         }
@@ -936,6 +939,12 @@ impl Request {
     #[inline]
     pub(crate) fn was_encoded_idempotent(&self) -> bool {
         self.0.outline.idempotent
+    }
+
+    /// Whether nothing makes an encoded request [unfit](Self::unfit_for_pipeline) for a pipeline.
+    #[inline]
+    pub(crate) fn was_encoded_for_pipeline(&self) -> bool {
+        self.0.outline.fits_pipeline
     }
 
     // ---- redirects and cookies

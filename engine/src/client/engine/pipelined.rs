@@ -35,9 +35,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         let may_share = may_share && (host_full || is_full);
         if may_share
             && let Some(conn) = pipelines.pick(now)
-            && self.reactor.takes_more(conn)
+            && self.add_call(conn, key)
         {
-            return self.add_call(conn, key);
+            return;
         }
         while let Some(host) = self.hosts.get(host_key) {
             let reactor = &mut self.reactor;
@@ -60,6 +60,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let call = self.reactor.call_ref(key)?;
         let what = match call.mode {
             BodyMode::Stream => Some("a streamed response"),
+            _ if call.request.was_encoded_for_pipeline() => None,
             _ => call.request.unfit_for_pipeline(),
         };
         what.map(|what| Error::new(Misuse::NotPipelined(what), Phase::Queue, Sent::Nothing))
@@ -100,21 +101,22 @@ impl<R: Router, N: Net> Engine<R, N> {
         Error::new(LimitExceeded::Pending(most), Phase::Queue, Sent::Nothing)
     }
 
-    /// Adds a call to those of a connection.
-    pub(super) fn add_call(&mut self, conn: ConnKey, key: CallKey) {
-        let (Some(slot), Some(pipelines)) = (self.reactor.slot(conn), self.sharing.pipelines_mut())
-        else {
-            return;
+    /// Adds a call to those of a connection; false if the connection takes no more.
+    pub(super) fn add_call(&mut self, conn: ConnKey, key: CallKey) -> bool {
+        let Some(slot) = self.reactor.join(conn, key) else {
+            return false;
         };
-        pipelines.call_added(slot);
+        if let Some(pipelines) = self.sharing.pipelines_mut() {
+            pipelines.call_added(slot);
+        }
         if self.telemetry.observes() {
             self.notify_sending(conn, key, self.reactor.has_served(conn));
         }
         if self.adaptive.is_on() {
             self.set_first_byte_limit(conn);
         }
-        self.reactor.add_call(conn, key);
         self.retire_if_last(slot, key);
+        true
     }
 
     /// An idle or new connection has got a call, and waiting calls may join it.
@@ -133,16 +135,17 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Retires the connection if this call is its last one: the request says `Connection: close`, or the connection has
     /// reached the number of requests that it may serve.
     fn retire_if_last(&mut self, slot: PoolSlot, key: CallKey) {
+        let call = self.reactor.call_ref(key);
+        let says_close = call.is_some_and(|call| call.request.says_close());
+        if !says_close && self.hosts.pool_config().max_requests.is_none() {
+            return;
+        }
         let (Some(host), Some(pipelines)) =
             (self.hosts.get(slot.host), self.sharing.pipelines_mut())
         else {
             return;
         };
-        let call = self.reactor.call_ref(key);
-        let pending = pipelines.pending_on(slot);
-        if call.is_some_and(|call| call.request.says_close())
-            || host.pool.is_used_up(slot.id, pending)
-        {
+        if says_close || host.pool.is_used_up(slot.id, pipelines.pending_on(slot)) {
             pipelines.retire(slot);
         }
     }

@@ -13,8 +13,8 @@ use std::time::Duration;
 pub(super) use requests::Pipeline;
 use requests::{ByteRange, QueuedRequest, ResponseOwner};
 
-use super::conn::ConnState;
-use super::{CallKey, CallState, ConnKey, Reactor, ReactorEvent, TimerOwner};
+use super::conn::{Conn, ConnState};
+use super::{CallKey, CallState, ConnKey, PoolSlot, Reactor, ReactorEvent, TimerOwner};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::{Pipelined, later};
@@ -64,37 +64,26 @@ impl<N: Net, C> Reactor<N, C> {
         let front = pipeline.push(&call.request, batching.goes_alone(&call.request));
         pipeline.set_front(front);
         pipeline.answered_now = 0;
-        self.plan_flush(conn_key);
+        if pipeline.gathers(self.now, batching.max_delay) {
+            self.unflushed.push(conn_key);
+        }
         self.arm_conn(conn_key);
     }
 
-    /// Whether a connection can take another call: the connection serves a call, nothing says that the connection ends,
-    /// and not too many bytes wait to be sent.
+    /// Whether a connection takes another call.
     pub(crate) fn takes_more(&self, conn: ConnKey) -> bool {
-        self.conns.get(conn).is_some_and(|conn| {
-            if !matches!(conn.state, ConnState::Busy(_) | ConnState::Draining(..)) {
-                return false;
-            }
-            let gathered = conn
-                .pipeline
-                .as_ref()
-                .map_or(0, |pipeline| pipeline.unsent());
-            !conn.exchange.will_close() && !conn.closed && gathered < MOST_GATHERED
-        })
+        self.conns.get(conn).is_some_and(Conn::takes_more)
     }
 
-    /// Gives another call to a connection that [takes more](Self::takes_more).
-    pub(crate) fn add_call(&mut self, conn_key: ConnKey, call_key: CallKey) {
-        let (Some(conn), Some(call), Some(batching)) = (
-            self.conns.get_mut(conn_key),
-            self.calls.get_mut(call_key),
-            &self.settings.batching,
-        ) else {
-            return;
-        };
-        let Some(pipeline) = &mut conn.pipeline else {
-            return;
-        };
+    /// Gives another call to a connection, and returns the slot of the connection; `None` if the connection takes no more.
+    pub(crate) fn join(&mut self, conn_key: ConnKey, call_key: CallKey) -> Option<PoolSlot> {
+        let conn = self.conns.get_mut(conn_key)?;
+        let call = self.calls.get_mut(call_key)?;
+        let batching = self.settings.batching.as_ref()?;
+        if !conn.takes_more() {
+            return None;
+        }
+        let pipeline = conn.pipeline.as_mut()?;
         call.state = CallState::OnConn(conn_key);
         call.attempts += 1;
         let served = pipeline.answered > 0;
@@ -112,11 +101,14 @@ impl<N: Net, C> Reactor<N, C> {
         // The earlier deadline may be that of a call that has ended. When the timer of the connection fires, the
         // deadlines of all calls are checked.
         conn.wait.deadline = conn.wait.deadline.into_iter().chain(call.deadline).min();
-        let in_time = call.deadline.is_none_or(|own| conn.armed.is_by(own));
-        self.plan_flush(conn_key);
-        if !in_time {
+        if pipeline.gathers(self.now, batching.max_delay) {
+            self.unflushed.push(conn_key);
+        }
+        let slot = conn.slot;
+        if !call.deadline.is_none_or(|own| conn.armed.is_by(own)) {
             self.arm_conn(conn_key);
         }
+        Some(slot)
     }
 
     // ---- giving up
@@ -341,6 +333,22 @@ impl<N: Net, C> Reactor<N, C> {
     fn is_idempotent(&self, call: CallKey) -> bool {
         let call = self.calls.get(call);
         call.is_some_and(|call| call.request.is_idempotent())
+    }
+}
+
+impl<S> Conn<S> {
+    /// Whether the connection can take another call: it serves a call, nothing says that it ends, and not too many bytes
+    /// wait to be sent.
+    #[inline]
+    fn takes_more(&self) -> bool {
+        let gathered = self
+            .pipeline
+            .as_ref()
+            .map_or(0, |pipeline| pipeline.unsent());
+        matches!(self.state, ConnState::Busy(_) | ConnState::Draining(..))
+            && !self.exchange.will_close()
+            && !self.closed
+            && gathered < MOST_GATHERED
     }
 }
 

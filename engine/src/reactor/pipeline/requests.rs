@@ -1,8 +1,10 @@
 //! The requests of one connection that have no answer yet: their bytes, and the order of their answers.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use crate::error::{ErrorKind, PeerFault};
+use crate::policy::later;
 use crate::proto::{Exchange, Request};
 use crate::reactor::CallKey;
 use crate::time::Time;
@@ -115,6 +117,14 @@ impl Pipeline {
             self.held_from = self.held_from.min(start);
         }
         ByteRange { start, end, alone }
+    }
+
+    /// Lets the requests gather until they are sent together, for this time at most. False if they do so already.
+    #[inline]
+    pub(super) fn gathers(&mut self, now: Time, most: Duration) -> bool {
+        let begins = self.flush_at.is_none();
+        self.flush_at.get_or_insert_with(|| later(now, most));
+        begins
     }
 
     /// The answer to this request is the next one.

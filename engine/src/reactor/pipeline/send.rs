@@ -1,12 +1,12 @@
 //! Sending of requests that have gathered.
 
 use std::io::{self, IoSlice};
+use std::time::Duration;
 
 use super::note_front;
 use super::requests::{ByteRange, ResponseOwner};
 use crate::error::PeerFault;
 use crate::net::Net;
-use crate::policy::later;
 use crate::reactor::conn::ConnState;
 use crate::reactor::read::Look;
 use crate::reactor::send::WRITES_PER_ITERATION;
@@ -14,30 +14,13 @@ use crate::reactor::{ConnKey, Reactor};
 use crate::time::Time;
 
 impl<N: Net, C> Reactor<N, C> {
-    /// Lets the requests of a connection gather until they are sent together.
-    pub(super) fn plan_flush(&mut self, key: ConnKey) {
-        let Some(batching) = self.settings.batching else {
-            return;
-        };
-        if let Some(pipeline) = self
-            .conns
-            .get_mut(key)
-            .and_then(|conn| conn.pipeline.as_mut())
-            && pipeline.flush_at.is_none()
-        {
-            pipeline.flush_at = Some(later(self.now, batching.max_delay));
-            self.unflushed.push(key);
-        }
-    }
-
     /// Sends what may be sent at the end of this iteration at the latest.
     #[cold]
     pub(super) fn flush_soon(&mut self, key: ConnKey) {
         if let Some(conn) = self.conns.get_mut(key)
             && let Some(pipeline) = &mut conn.pipeline
-            && pipeline.flush_at.is_none()
+            && pipeline.gathers(self.now, Duration::ZERO)
         {
-            pipeline.flush_at = Some(self.now);
             self.unflushed.push(key);
         }
     }
