@@ -61,7 +61,12 @@ pub(crate) struct Reactor<N: Net, C> {
     conns: Slab<Conn<MeteredStream<N::Stream>>, of::Conn>,
     calls: Slab<ActiveCall<C>, of::Call>,
     timers: Timers,
+    /// What the network has reported in the last poll.
     events: Vec<Event>,
+    /// How many of them are handled.
+    handled: usize,
+    /// What is to be done after all of them.
+    afterwards: Option<Afterwards>,
     reactor_events: VecDeque<ReactorEvent>,
     /// Connections that have more to read than the budget of one iteration.
     deferred_reads: Deferred,
@@ -109,6 +114,12 @@ impl Deferred {
     }
 }
 
+/// The connections that go on after the events of a poll.
+struct Afterwards {
+    unread: Vec<ConnKey>,
+    unsent: Vec<ConnKey>,
+}
+
 /// What holds for every call of a reactor.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -152,6 +163,8 @@ impl<N: Net, C> Reactor<N, C> {
             calls: Slab::new(),
             timers: Timers::default(),
             events: Vec::new(),
+            handled: 0,
+            afterwards: None,
             reactor_events: VecDeque::new(),
             deferred_reads: Deferred::default(),
             deferred_sends: Deferred::default(),
@@ -205,8 +218,25 @@ impl<N: Net, C> Reactor<N, C> {
         self.net.waker()
     }
 
+    /// The next event for the client: what is queued first, and then what the next event of the network causes. So the
+    /// end of a response, which is nearly all that happens, is handed over without the queue.
+    #[inline(always)] // on the path of every call
     pub(crate) fn next_event(&mut self) -> Option<ReactorEvent> {
-        self.reactor_events.pop_front()
+        loop {
+            if let Some(event) = self.reactor_events.pop_front() {
+                return Some(event);
+            }
+            if let Some(&event) = self.events.get(self.handled) {
+                self.handled += 1;
+                match self.handle_event(event) {
+                    Some(event) if self.reactor_events.is_empty() => return Some(event),
+                    event => self.reactor_events.extend(event),
+                }
+            } else {
+                let afterwards = self.afterwards.take()?;
+                self.end_poll(afterwards);
+            }
+        }
     }
 
     pub(crate) fn take_spare(&mut self) -> Response {
@@ -230,23 +260,31 @@ impl<N: Net, C> Reactor<N, C> {
         self.spares.take_back_decoder(response);
     }
 
-    /// Waits for network events, but no longer than until `until` or the next timer. Then handles all events and
-    /// timers.
+    /// Waits for network events, but no longer than until `until` or the next timer. [`next_event`](Self::next_event)
+    /// then handles them, and the timers.
     pub(crate) fn poll(&mut self, until: Option<Time>) -> io::Result<()> {
+        if self.handled < self.events.len() {
+            // A panic in a user's callback has left some of the last poll.
+            let left = std::iter::from_fn(|| self.next_event()).collect();
+            self.reactor_events = left;
+        }
         self.flush();
         let until = until.into_iter().chain(self.next_due()).min();
         let timeout = until.map(|at| at.saturating_duration_since(self.now));
-        let mut events = std::mem::take(&mut self.events);
-        events.clear();
-        let unread = self.deferred_reads.begin();
-        let unsent = self.deferred_sends.begin();
-        let polled = self.net.poll(&mut events, timeout);
+        self.events.clear();
+        self.handled = 0;
+        self.afterwards = Some(Afterwards {
+            unread: self.deferred_reads.begin(),
+            unsent: self.deferred_sends.begin(),
+        });
+        let polled = self.net.poll(&mut self.events, timeout);
         self.read_clock();
         self.polled_at = self.now;
-        for event in &events {
-            self.handle_event(event);
-        }
-        self.events = events;
+        polled
+    }
+
+    /// Goes on with what the last iteration has left, and handles the timers.
+    fn end_poll(&mut self, Afterwards { unread, unsent }: Afterwards) {
         self.read_on(unread);
         for &key in &unsent {
             if let Some(conn) = self.conns.get_mut(key) {
@@ -257,7 +295,6 @@ impl<N: Net, C> Reactor<N, C> {
         }
         self.deferred_sends.end(unsent);
         self.handle_timers();
-        polled
     }
 
     /// When a poll ends, even if the network has no event.
@@ -286,13 +323,11 @@ impl<N: Net, C> Reactor<N, C> {
         self.net.descriptor()
     }
 
-    fn handle_event(&mut self, event: &Event) {
-        let Some(key) = token::key_of(event.token, &self.conns) else {
-            return;
-        };
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
+    /// Handles an event of the network. Returns the end of a response, if that is what the event brings.
+    #[inline(always)] // into its only caller
+    fn handle_event(&mut self, event: Event) -> Option<ReactorEvent> {
+        let key = token::key_of(event.token, &self.conns)?;
+        let conn = self.conns.get_mut(key)?;
         conn.closed |= event.closed;
         match &conn.state {
             ConnState::Busy(..) | ConnState::Draining(..) if conn.pipeline.is_some() => {
@@ -305,7 +340,7 @@ impl<N: Net, C> Reactor<N, C> {
                     self.send_pipeline(key);
                 }
                 if event.readable {
-                    self.drive_read(key);
+                    return self.read(key);
                 }
             }
             ConnState::Busy(_) => {
@@ -314,15 +349,16 @@ impl<N: Net, C> Reactor<N, C> {
                     self.arm_conn(key);
                 }
                 if event.readable {
-                    self.drive_read(key);
+                    return self.read(key);
                 }
             }
-            ConnState::Draining(..) if event.readable => self.drive_read(key),
+            ConnState::Draining(..) if event.readable => return self.read(key),
             ConnState::Connecting { .. } => self.check_connected(key, event.readable),
             ConnState::Idle(_) if event.readable => self.check_idle(key),
             ConnState::Handshaking(_) => self.drive_handshakes(key),
             ConnState::Draining(..) | ConnState::Idle(_) | ConnState::AwaitingDecision => {}
         }
+        None
     }
 
     /// Until when the bytes of a host count against its rates.

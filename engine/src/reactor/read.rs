@@ -62,20 +62,35 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// Reads as long as there is more and the budget of the iteration lasts.
     pub(super) fn drive_read(&mut self, key: ConnKey) {
+        let event = self.read(key);
+        self.reactor_events.extend(event);
+    }
+
+    /// As [`drive_read`](Self::drive_read). Returns the end of the response, if it has come, behind all events that are
+    /// queued.
+    pub(super) fn read(&mut self, key: ConnKey) -> Option<ReactorEvent> {
         for _ in 0..READS_PER_ITERATION {
             match self.read_once(key) {
                 Ok(Progress::More) => {}
                 Ok(Progress::Budget) => break,
                 Ok(Progress::Drained) => {
                     self.check_write_error(key);
-                    return self.arm_conn(key);
+                    self.arm_conn(key);
+                    return None;
                 }
-                Ok(Progress::Stop) => return,
-                Err(kind) => return self.fail(key, kind),
+                Ok(Progress::Stop) => return None,
+                Ok(Progress::Complete(reuse, had_head)) => {
+                    return self.finish(key, had_head, reuse);
+                }
+                Err(kind) => {
+                    self.fail(key, kind);
+                    return None;
+                }
             }
         }
         self.defer_read(key);
         self.arm_conn(key);
+        None
     }
 
     fn read_once(&mut self, key: ConnKey) -> Result<Progress, ErrorKind> {
@@ -178,8 +193,7 @@ impl<N: Net, C> Reactor<N, C> {
                 Reuse::Keep if closed => Reuse::Close(CloseReason::PeerClosed),
                 reuse => reuse,
             };
-            self.finish(key, had_head, reuse);
-            return Ok(Progress::Stop);
+            return Ok(Progress::Complete(reuse, had_head));
         }
         if conn.wait.continue_at.is_some() && !exchange.awaits_continue() {
             conn.wait.continue_at = None;
@@ -199,13 +213,12 @@ impl<N: Net, C> Reactor<N, C> {
             // The read that brought the end may have filled the buffer, so only another read shows whether bytes
             // follow.
             Some(Reuse::Keep) if self.has_more(key) => {
-                self.finish(key, true, Reuse::Close(CloseReason::Surplus));
+                Progress::Complete(Reuse::Close(CloseReason::Surplus), true)
             }
-            Some(reuse) => self.finish(key, true, reuse),
-            None if self.must_pause(key, true) => {}
-            None => return Progress::More,
+            Some(reuse) => Progress::Complete(reuse, true),
+            None if self.must_pause(key, true) => Progress::Stop,
+            None => Progress::More,
         }
-        Progress::Stop
     }
 
     /// Whether the peer has sent bytes, or has ended the connection, which no event has reported or will report: behind a
@@ -227,11 +240,10 @@ impl<N: Net, C> Reactor<N, C> {
         Look::More
     }
 
-    /// Reports that the response is complete.
-    pub(super) fn finish(&mut self, key: ConnKey, had_head: bool, reuse: Reuse) {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
+    /// The event of a complete response.
+    #[inline(always)] // into its only caller
+    fn finish(&mut self, key: ConnKey, had_head: bool, reuse: Reuse) -> Option<ReactorEvent> {
+        let conn = self.conns.get_mut(key)?;
         let exchange = &mut conn.exchange;
         let call = match conn.state {
             ConnState::Busy(call) => {
@@ -246,7 +258,7 @@ impl<N: Net, C> Reactor<N, C> {
             ConnState::Connecting { .. }
             | ConnState::Handshaking(_)
             | ConnState::AwaitingDecision
-            | ConnState::Idle(_) => return,
+            | ConnState::Idle(_) => return None,
         };
         if let Some(call) = call
             && !had_head
@@ -255,12 +267,7 @@ impl<N: Net, C> Reactor<N, C> {
             self.reactor_events.push_back(ReactorEvent::Head(call));
         }
         conn.stray_body = exchange.may_have_stray_body();
-        self.reactor_events.push_back(ReactorEvent::Finished {
-            conn: key,
-            call,
-            reuse,
-            keep_alive: exchange.keep_alive_timeout(),
-        });
+        let keep_alive = exchange.keep_alive_timeout();
         if call.is_some() {
             conn.state = ConnState::AwaitingDecision;
         } else if let ConnState::Draining(response, _) =
@@ -268,6 +275,12 @@ impl<N: Net, C> Reactor<N, C> {
         {
             self.put_spare(response);
         }
+        Some(ReactorEvent::Finished {
+            conn: key,
+            call,
+            reuse,
+            keep_alive,
+        })
     }
 
     /// Reports new bytes of a streamed body. True if reading must pause until the consumer has taken some of them.
@@ -380,8 +393,10 @@ pub(super) enum Progress {
     Budget,
     /// Nothing more is waiting.
     Drained,
-    /// The response is complete, or reading must pause.
+    /// Reading must pause, or the connection is no longer there.
     Stop,
+    /// The response is complete. Whether its head came in an earlier read.
+    Complete(Reuse, bool),
 }
 
 impl Progress {

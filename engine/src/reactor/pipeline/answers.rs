@@ -92,12 +92,10 @@ impl<N: Net, C> Reactor<N, C> {
                 .as_mut()
                 .filter(|pipeline| !pipeline.is_empty())
             else {
-                self.finish_pipeline(key, reuse, at < n, left_nothing);
-                return Ok(Progress::Stop);
+                return Ok(self.finish_pipeline(key, reuse, at < n, left_nothing));
             };
             if reuse != Reuse::Keep {
-                self.finish_pipeline(key, reuse, at < n, left_nothing);
-                return Ok(Progress::Stop);
+                return Ok(self.finish_pipeline(key, reuse, at < n, left_nothing));
             }
             if call.is_some() && response.version() == Version::Http10 {
                 self.reactor_events
@@ -136,17 +134,23 @@ impl<N: Net, C> Reactor<N, C> {
     }
 
     /// Handles the last answer: no request follows, or the connection ends after this answer.
-    fn finish_pipeline(&mut self, key: ConnKey, reuse: Reuse, surplus: bool, left_nothing: bool) {
+    fn finish_pipeline(
+        &mut self,
+        key: ConnKey,
+        reuse: Reuse,
+        surplus: bool,
+        left_nothing: bool,
+    ) -> Progress {
         let behind = match reuse {
             // The last read filled the buffer: only another read shows whether more bytes follow.
             Reuse::Keep if !surplus && !left_nothing => self.look_behind(key),
             _ => Look::Nothing,
         };
         let Some(conn) = self.conns.get_mut(key) else {
-            return;
+            return Progress::Stop;
         };
         let Some(pipeline) = &mut conn.pipeline else {
-            return;
+            return Progress::Stop;
         };
         let reuse = match reuse {
             Reuse::Keep if surplus => Reuse::Close(CloseReason::Surplus),
@@ -187,7 +191,7 @@ impl<N: Net, C> Reactor<N, C> {
             self.reactor_events
                 .push_back(ReactorEvent::PipeliningBroken);
         }
-        self.finish(key, true, reuse);
+        Progress::Complete(reuse, true)
     }
 }
 
