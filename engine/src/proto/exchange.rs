@@ -239,7 +239,9 @@ impl Exchange {
         self.stray_body = false;
         self.keep_alive_timeout = None;
         self.codings = request.codings();
-        self.decoder = None;
+        if self.decoder.is_some() {
+            self.decoder = None;
+        }
         self.early = false;
         self.interim = 0;
         self.sent = 0;

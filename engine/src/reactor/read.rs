@@ -348,7 +348,7 @@ impl<N: Net, C> Reactor<N, C> {
 
 /// The result of a read: the number of bytes; zero at an end of the stream that the exchange accepts; `None` if there
 /// is nothing to read yet.
-#[inline]
+#[inline(always)] // on the path of every call
 pub(super) fn taken(
     read: io::Result<usize>,
     exchange: &mut Exchange,

@@ -274,6 +274,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             return self.complete_head(key);
         }
         let call = self.reactor.remove_call(key)?;
+        // With this check, a call without settings of its own does not pass the code that frees them.
+        if let Some(overrides) = call.overrides {
+            drop(overrides);
+        }
         Some(Completion {
             id: CallId(key),
             tag: call.tag,

@@ -89,7 +89,9 @@ impl<N: Net, C> Reactor<N, C> {
         let served = pipeline.answered > 0;
         call.timestamps
             .begin_attempt(self.now, served, &conn.endpoints);
-        call.timestamps.opened = None;
+        if call.timestamps.opened.is_some() {
+            call.timestamps.opened = None; // of an earlier attempt
+        }
         let range = pipeline.push(&call.request, batching.goes_alone(&call.request));
         call.number = pipeline.next_number;
         pipeline.next_number = pipeline.next_number.wrapping_add(1);
