@@ -1,19 +1,17 @@
-//! Real web servers over a directory (nginx, Apache httpd and Python's `http.server`) and real proxies (tinyproxy and
-//! microsocks), each with a generated configuration in a temporary directory, on a free port, as the current user,
-//! stopped on drop.
+//! Real web servers over a directory (nginx, Apache httpd and Python's `http.server`), each with a generated configuration in
+//! a temporary directory, on a free port, as the current user, stopped on drop.
 
 use std::fs::{self, File};
-use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
+use crate::port::Port;
 use crate::script::PATIENCE;
 
 /// A running server.
@@ -70,7 +68,7 @@ impl WebServer {
     pub fn start(kind: Kind, root: &Path) -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let port = Port::reserve().expect("a free port");
-        let child = run(&kind, port.address, root, directory.path());
+        let child = run(&kind, port.address(), root, directory.path());
         let mut server = Self {
             kind,
             port,
@@ -83,20 +81,12 @@ impl WebServer {
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.port.address
+        self.port.address()
     }
 
     /// The URL of its root directory.
     pub fn url(&self) -> String {
-        format!("http://{}/", self.port.address)
-    }
-
-    /// Tells the server to read its configuration again: its workers, and so all connections, are replaced.
-    pub fn reload(&self) {
-        self.signal(match self.kind {
-            Kind::Apache { .. } => Signal::USR1,
-            _ => Signal::HUP,
-        });
+        format!("http://{}/", self.port.address())
     }
 
     /// Stops the server, so that its log is complete, and returns the request lines that it logged, in order.
@@ -117,7 +107,7 @@ impl WebServer {
 
     fn wait_ready(&mut self) {
         let started = Instant::now();
-        while TcpStream::connect(self.port.address).is_err() {
+        while TcpStream::connect(self.port.address()).is_err() {
             let (exited, kind, log) = (self.has_exited(), &self.kind, self.error_log());
             assert!(!exited, "{kind:?} did not start: {log}");
             assert!(started.elapsed() < PATIENCE, "{kind:?} is not up: {log}");
@@ -312,92 +302,6 @@ fn write(directory: &Path, configuration: &str) -> PathBuf {
     path
 }
 
-/// A running proxy that asks for a user and a password.
-#[derive(Debug)]
-pub struct ProxyServer {
-    port: Port,
-    child: Child,
-    _directory: TempDir,
-}
-
-/// What a [`ProxyServer`] lets in.
-pub const PROXY_USER: (&str, &str) = ("user", "secret");
-
-impl ProxyServer {
-    /// tinyproxy, an HTTP proxy.
-    ///
-    /// # Panics
-    /// When it is not installed or does not come up.
-    pub fn tinyproxy() -> Self {
-        let (user, password) = PROXY_USER;
-        Self::start(|address, directory| {
-            let configuration = format!(
-                "Port {}\nListen {}\nTimeout 60\nMaxClients 50\nAllow 127.0.0.1\n\
-                 BasicAuth {user} {password}\n",
-                address.port(),
-                address.ip()
-            );
-            let mut command = Command::new("tinyproxy");
-            command.arg("-d").arg("-c");
-            command.arg(write(directory, &configuration));
-            command
-        })
-    }
-
-    /// microsocks, a SOCKS5 proxy.
-    ///
-    /// # Panics
-    /// When it is not installed or does not come up.
-    pub fn microsocks() -> Self {
-        let (user, password) = PROXY_USER;
-        Self::start(|address, _| {
-            let mut command = Command::new("microsocks");
-            let port = address.port().to_string();
-            command.args(["-i", &address.ip().to_string(), "-p", &port]);
-            command.args(["-u", user, "-P", password]);
-            command
-        })
-    }
-
-    fn start(command: impl Fn(SocketAddr, &Path) -> Command) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let port = Port::reserve().expect("a free port");
-        let mut command = command(port.address, directory.path());
-        let log = directory.path().join(ERROR_LOG);
-        let output = File::create(&log).expect("a log file");
-        command.stdout(output.try_clone().expect("a log file"));
-        let child = command.stderr(output).spawn();
-        let mut proxy = Self {
-            child: child.unwrap_or_else(|error| panic!("{command:?} does not run here: {error}")),
-            port,
-            _directory: directory,
-        };
-        let started = Instant::now();
-        while TcpStream::connect(proxy.port.address).is_err() {
-            let over = !matches!(proxy.child.try_wait(), Ok(None));
-            let log = fs::read_to_string(&log).unwrap_or_default();
-            assert!(
-                !over && started.elapsed() < PATIENCE,
-                "{command:?} is not up: {log}"
-            );
-            thread::sleep(RETRY_INTERVAL);
-        }
-        proxy
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.port.address
-    }
-}
-
-impl Drop for ProxyServer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// Debian keeps servers in a directory that is not on every user's path.
 fn find_program(name: &str) -> PathBuf {
     let installed = Path::new("/usr/sbin").join(name);
@@ -405,38 +309,6 @@ fn find_program(name: &str) -> PathBuf {
         installed
     } else {
         name.into()
-    }
-}
-
-/// A port of 127.0.0.1 that is reserved for one server, also while the server is down.
-///
-/// The socket is bound and does not listen. Servers set `SO_REUSEADDR` and so can bind beside it; the system gives the
-/// port to no one who asks for any.
-#[derive(Debug)]
-pub struct Port {
-    address: SocketAddr,
-    _bound: Socket,
-}
-
-impl Port {
-    /// Reserves a free port.
-    ///
-    /// # Errors
-    /// The system's, when it has no socket or no port left.
-    pub fn reserve() -> io::Result<Self> {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
-        socket.set_reuse_address(true)?;
-        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
-        let address = socket.local_addr()?.as_socket();
-        Ok(Self {
-            address: address.ok_or(io::ErrorKind::AddrNotAvailable)?,
-            _bound: socket,
-        })
-    }
-
-    /// The address to listen on.
-    pub fn address(&self) -> SocketAddr {
-        self.address
     }
 }
 

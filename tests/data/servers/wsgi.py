@@ -1,4 +1,4 @@
-"""The application as WSGI, for gunicorn, waitress and cheroot."""
+"""The application as WSGI, for gunicorn and waitress."""
 
 import gzip
 import os

@@ -1,28 +1,10 @@
-//! The engine against real nginx and Apache httpd that reload under load, and through real proxies. What else servers do
-//! with their connections is in `tests/servers`.
+//! The engine through real proxies. Real servers, also those that are restarted under load, are in `tests/servers`.
 
-use std::num::NonZeroUsize;
-
-use courser::{Call, Config, ErrorKind, HostClient, Proxies, Request, Response, Sent};
-use tests::clients::{any_client, any_config, config};
-use tests::script::{PATIENCE, Server, connection};
-use tests::servers::{Kind, PROXY_USER, ProxyServer, WebServer};
+use courser::{Config, ErrorKind, Proxies, Request, Response, Sent};
+use tests::clients::{any_client, any_config};
+use tests::proxies::{PROXY_USER, ProxyServer};
+use tests::script::{Server, connection};
 use tests::tls::Authority;
-use tests::tree::Tree;
-
-const FILES: usize = 20;
-
-#[test]
-#[ignore = "needs nginx"]
-fn nginx_that_reloads_under_load() {
-    reload_under_load(Kind::nginx());
-}
-
-#[test]
-#[ignore = "needs apache2"]
-fn apache_that_reloads_under_load() {
-    reload_under_load(Kind::apache(""));
-}
 
 #[test]
 #[ignore = "needs tinyproxy"]
@@ -103,33 +85,4 @@ fn through(proxy: &ProxyServer, scheme: &str, refused: &[u16]) {
         }
     }
     assert_eq!(plain.requests().len() + secure.requests().len(), 4);
-}
-
-/// Old workers answer what they have read and close; what they have not read is asked for again.
-fn reload_under_load(kind: Kind) {
-    let tree = Tree::plain(FILES).unwrap();
-    let server = WebServer::start(kind, tree.path());
-    let mut config = config();
-    config.max_connections = NonZeroUsize::new(16).unwrap();
-    let mut client =
-        HostClient::new(server.address().to_string().parse().unwrap(), config).unwrap();
-    let total = 3000;
-    for tag in 0..total {
-        let number = tag % FILES as u64;
-        let request = Request::get(format!("/{number}.txt"));
-        client.submit(Call::new(request, Response::new()).tag(number));
-    }
-    let mut done = 0;
-    while let Some(completion) = client.wait(Some(PATIENCE)).unwrap() {
-        completion.outcome.unwrap();
-        assert_eq!(
-            completion.response.body(),
-            completion.tag.to_string().as_bytes()
-        );
-        done += 1;
-        if done % 1000 == 500 {
-            server.reload();
-        }
-    }
-    assert_eq!(done, total);
 }

@@ -8,10 +8,6 @@ pub(crate) enum Quirk {
     NoContentLength,
     IgnoresDates,
     TrailerInHead,
-    RangePastTheEnd,
-    UnsatisfiableWithoutLength,
-    TruncatesRefusal,
-    RefusesRanges,
     NeverContinues,
     ContinuesThenRefuses,
     NoPipelining,
@@ -26,10 +22,6 @@ impl Quirk {
         Self::NoContentLength,
         Self::IgnoresDates,
         Self::TrailerInHead,
-        Self::RangePastTheEnd,
-        Self::UnsatisfiableWithoutLength,
-        Self::TruncatesRefusal,
-        Self::RefusesRanges,
         Self::NeverContinues,
         Self::ContinuesThenRefuses,
         Self::NoPipelining,
@@ -62,15 +54,6 @@ impl Quirk {
                 "A trailer of the server behind becomes a header line that ends with a second CR. The client refuses such a \
                  head (RFC 9112 §2.2) with `PeerFault::BadHeader`."
             }
-            Self::RangePastTheEnd => {
-                "A range past the end gets the whole body (200), or 400, instead of 416."
-            }
-            Self::UnsatisfiableWithoutLength => "416 comes without `Content-Range`.",
-            Self::TruncatesRefusal => {
-                "416 comes with the length of the whole page and without a body, and the connection ends. The client \
-                 reports `PeerFault::Truncated`, with the head."
-            }
-            Self::RefusesRanges => "Several ranges in one request get 416.",
             Self::NeverContinues => {
                 "The server never sends 100 (Continue). The client sends the body when its wait is over."
             }

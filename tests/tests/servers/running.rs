@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use courser::{HostClient, Upstream};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use tests::port::Port;
 use tests::script::PATIENCE;
-use tests::servers::Port;
 
 use crate::matrix::patient;
 use crate::programs::Program;

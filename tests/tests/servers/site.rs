@@ -44,7 +44,6 @@ fn write_files(root: &Path) -> std::io::Result<()> {
     fs::create_dir_all(root.join("n"))?;
     write(&root.join("hello"), HELLO)?;
     write(&root.join("etag"), HELLO)?;
-    write(&root.join("range"), &range())?;
     write(&root.join("text.txt"), &text())?;
     for number in 0..NUMBERS {
         let number = number.to_string();
@@ -68,13 +67,6 @@ pub(crate) const HELLO: &[u8] = b"hello";
 
 /// `/n/0` to `/n/99` hold their number.
 pub(crate) const NUMBERS: u64 = 100;
-
-/// The body of `/range`: 1,000 bytes.
-pub(crate) fn range() -> Vec<u8> {
-    (0..250)
-        .flat_map(|number| format!("{number:03}.").into_bytes())
-        .collect()
-}
 
 /// The body of `/text.txt`, which is worth a content coding.
 pub(crate) fn text() -> Vec<u8> {

@@ -8,7 +8,6 @@ mod codings;
 mod connections;
 mod expect;
 mod pipelining;
-mod ranges;
 mod restart;
 mod tls;
 mod uploads;
@@ -30,8 +29,6 @@ pub(crate) enum Feature {
     NoContent,
     Chunked,
     Trailers,
-    Range,
-    Multipart,
     Continue,
     Refusal,
     EarlyAnswer,
@@ -60,8 +57,6 @@ impl Feature {
         Self::NoContent,
         Self::Chunked,
         Self::Trailers,
-        Self::Range,
-        Self::Multipart,
         Self::Continue,
         Self::Refusal,
         Self::EarlyAnswer,
@@ -90,8 +85,6 @@ impl Feature {
             Self::NoContent => "204",
             Self::Chunked => "chunked",
             Self::Trailers => "trailers",
-            Self::Range => "range",
-            Self::Multipart => "multipart",
             Self::Continue => "100",
             Self::Refusal => "refused",
             Self::EarlyAnswer => "early",
@@ -124,8 +117,6 @@ impl Feature {
             Self::NoContent => bodies::no_content(bench),
             Self::Chunked => bodies::chunked(bench),
             Self::Trailers => bodies::trailers(bench),
-            Self::Range => ranges::single(bench),
-            Self::Multipart => ranges::multipart(bench),
             Self::Continue => expect::accepted(bench),
             Self::Refusal => expect::refused(bench),
             Self::EarlyAnswer => uploads::early_answer(bench),

@@ -4,7 +4,6 @@ use std::process::Command;
 
 use super::{Program, Script, as_root};
 use crate::features::Feature;
-use crate::quirk::Quirk;
 use crate::running::Setup;
 use crate::site;
 
@@ -17,7 +16,7 @@ pub(crate) const APACHE: Program = Program {
     hello: site::HELLO,
     command,
     lacks: &[Feature::Trailers, Feature::Zstd],
-    copes: &[(Feature::Range, Quirk::UnsatisfiableWithoutLength)],
+    copes: &[],
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

@@ -20,8 +20,6 @@ pub(crate) const GUNICORN: Program = Program {
         Feature::AnnouncedEnd,
         Feature::HalfClose,
         Feature::Trailers,
-        Feature::Range,
-        Feature::Multipart,
         Feature::Brotli,
         Feature::Zstd,
         Feature::Resumption,

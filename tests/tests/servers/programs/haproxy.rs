@@ -15,13 +15,7 @@ pub(crate) const HAPROXY: Program = Program {
     forwards: true,
     hello: site::HELLO,
     command,
-    lacks: &[
-        Feature::AnnouncedEnd,
-        Feature::Range,
-        Feature::Multipart,
-        Feature::Brotli,
-        Feature::Zstd,
-    ],
+    lacks: &[Feature::AnnouncedEnd, Feature::Brotli, Feature::Zstd],
     copes: &[],
 };
 

@@ -4,7 +4,6 @@ use std::process::Command;
 
 use super::Program;
 use crate::features::Feature;
-use crate::quirk::Quirk;
 use crate::running::{Setup, data};
 use crate::site;
 
@@ -17,7 +16,7 @@ pub(crate) const JETTY: Program = Program {
     hello: site::HELLO,
     command,
     lacks: &[Feature::Brotli, Feature::Zstd],
-    copes: &[(Feature::Range, Quirk::TruncatesRefusal)],
+    copes: &[],
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

@@ -21,10 +21,7 @@ pub(crate) const LIGHTTPD: Program = Program {
     hello: site::HELLO,
     command,
     lacks: &[Feature::HalfClose, Feature::Chunked],
-    copes: &[
-        (Feature::Trailers, Quirk::TrailerInHead),
-        (Feature::Range, Quirk::UnsatisfiableWithoutLength),
-    ],
+    copes: &[(Feature::Trailers, Quirk::TrailerInHead)],
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

@@ -24,8 +24,6 @@ pub(crate) const MINI_HTTPD: Program = Program {
         Feature::NoContent,
         Feature::Chunked,
         Feature::Trailers,
-        Feature::Range,
-        Feature::Multipart,
         Feature::Continue,
         Feature::Refusal,
         Feature::EarlyAnswer,

@@ -1,32 +1,23 @@
 //! The servers: how each is set up and started, and what is expected of it.
 
-mod aiohttp;
 mod apache;
+mod applications;
 mod caddy;
-mod cheroot;
 mod gnutls_serv;
 mod go;
 mod gunicorn;
 mod h2o;
 mod haproxy;
-mod http_server;
 mod jetty;
 mod lighttpd;
 mod mini_httpd;
 mod nginx;
-mod node;
 mod php;
 mod puma;
 mod s_server;
 mod squid;
-mod starman;
-mod tornado;
-mod twisted;
 mod uvicorn;
 mod varnish;
-mod waitress;
-mod webfs;
-mod webrick;
 
 use std::path::Path;
 use std::process::Command;
@@ -36,7 +27,7 @@ use crate::matrix::Outcome;
 use crate::quirk::Quirk;
 use crate::running::Setup;
 
-pub(crate) use http_server::HTTP_SERVER;
+pub(crate) use applications::HTTP_SERVER;
 
 /// A server.
 pub(crate) struct Program {
@@ -89,23 +80,19 @@ pub(crate) const PROGRAMS: &[&Program] = &[
     &haproxy::HAPROXY,
     &varnish::VARNISH,
     &squid::SQUID,
-    &node::NODE,
+    &applications::NODE,
     &go::GO,
-    &http_server::HTTP_SERVER,
+    &applications::HTTP_SERVER,
     &gunicorn::GUNICORN,
     &uvicorn::UVICORN,
-    &waitress::WAITRESS,
-    &cheroot::CHEROOT,
-    &aiohttp::AIOHTTP,
-    &tornado::TORNADO,
-    &twisted::TWISTED,
+    &applications::WAITRESS,
+    &applications::AIOHTTP,
+    &applications::TWISTED,
     &puma::PUMA,
-    &webrick::WEBRICK,
+    &applications::WEBRICK,
     &jetty::JETTY,
     &php::PHP,
-    &starman::STARMAN,
     &mini_httpd::MINI_HTTPD,
-    &webfs::WEBFS,
     &s_server::S_SERVER,
     &gnutls_serv::GNUTLS_SERV,
 ];
@@ -160,8 +147,6 @@ const ALL_BUT_TLS: &[Feature] = &[
     Feature::NoContent,
     Feature::Chunked,
     Feature::Trailers,
-    Feature::Range,
-    Feature::Multipart,
     Feature::Continue,
     Feature::Refusal,
     Feature::EarlyAnswer,

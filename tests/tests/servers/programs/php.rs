@@ -21,8 +21,6 @@ pub(crate) const PHP: Program = Program {
         Feature::IdleEnd,
         Feature::Chunked,
         Feature::Trailers,
-        Feature::Range,
-        Feature::Multipart,
         Feature::Brotli,
         Feature::Zstd,
         Feature::Tls12,

@@ -19,8 +19,6 @@ pub(crate) const PUMA: Program = Program {
     lacks: &[
         Feature::HalfClose,
         Feature::Trailers,
-        Feature::Range,
-        Feature::Multipart,
         Feature::Brotli,
         Feature::Zstd,
     ],

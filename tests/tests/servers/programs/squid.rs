@@ -4,7 +4,6 @@ use std::process::Command;
 
 use super::{Program, Script};
 use crate::features::Feature;
-use crate::quirk::Quirk;
 use crate::running::Setup;
 use crate::site;
 
@@ -23,7 +22,7 @@ pub(crate) const SQUID: Program = Program {
         Feature::Brotli,
         Feature::Zstd,
     ],
-    copes: &[(Feature::Range, Quirk::RangePastTheEnd)],
+    copes: &[],
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

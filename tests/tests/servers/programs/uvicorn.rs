@@ -18,8 +18,6 @@ pub(crate) const UVICORN: Program = Program {
     lacks: &[
         Feature::HalfClose,
         Feature::Trailers,
-        Feature::Range,
-        Feature::Multipart,
         Feature::Brotli,
         Feature::Zstd,
     ],

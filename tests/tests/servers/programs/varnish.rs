@@ -28,10 +28,7 @@ pub(crate) const VARNISH: Program = Program {
         Feature::Resumption,
         Feature::TlsPipelining,
     ],
-    copes: &[
-        (Feature::Multipart, Quirk::RefusesRanges),
-        (Feature::Refusal, Quirk::ContinuesThenRefuses),
-    ],
+    copes: &[(Feature::Refusal, Quirk::ContinuesThenRefuses)],
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {
