@@ -1,5 +1,4 @@
-//! Tests that need a process of their own: to count its descriptors, to lower its limits, or to have a network whose
-//! packets can be lost.
+//! Tests that need a process and a network of their own: to count descriptors and ports, and to lose packets.
 
 use std::env;
 use std::fs;
@@ -7,17 +6,14 @@ use std::process::Command;
 
 use crate::script::eventually;
 
-/// Runs the body of a test in a process of its own: this very program, told to run that test alone.
-///
-/// `test` is the name of the test that calls this.
-pub fn in_own_process(test: &str, body: impl FnOnce()) {
-    let program = env::current_exe().expect("the test program has a path");
-    run(test, Command::new(program), body);
-}
-
-/// As [`in_own_process`], in a network namespace of its own that has nothing but loopback. Needs root, or user
+/// Runs the body of a test in a process of its own, in a network namespace that has nothing but loopback. Needs root, or user
 /// namespaces.
+///
+/// `test` is the name of the test that calls this: this very program runs that test alone.
 pub fn in_own_network(test: &str, body: impl FnOnce()) {
+    if env::var_os(ALONE).is_some() {
+        return body();
+    }
     let program = env::current_exe().expect("the test program has a path");
     let mut command = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
@@ -25,15 +21,9 @@ pub fn in_own_network(test: &str, body: impl FnOnce()) {
     }
     // With the full size of a loopback packet, one of them is a whole answer.
     let set_up = "ip link set lo up mtu 1500 && exec \"$0\" \"$@\"";
-    command.args(["--net", "sh", "-c", set_up]).arg(program);
-    run(test, command, body);
-}
-
-fn run(test: &str, mut program: Command, body: impl FnOnce()) {
-    if env::var_os(ALONE).is_some() {
-        return body();
-    }
-    let output = program
+    let output = command
+        .args(["--net", "sh", "-c", set_up])
+        .arg(program)
         .args(["--exact", test, "--include-ignored", "--nocapture"])
         .env(ALONE, test)
         .output()

@@ -172,20 +172,5 @@ pub fn assert_none_left<'a>(mut client: Client, servers: impl IntoIterator<Item 
     }
 }
 
-/// A test of a limit that passes when a call has come so far: on a busy machine it may pass before. Then the test is made
-/// again, with a longer limit.
-pub fn with_longer_limits(came_so_far: impl FnMut(Duration) -> bool) {
-    let limits = [60, 240, 960, 3840, 15_360].map(Duration::from_millis);
-    assert!(
-        limits.into_iter().any(came_so_far),
-        "no limit was long enough"
-    );
-}
-
-/// Lets time pass without driving the client: enough for it to look at its idle connections again.
-pub fn look_away() {
-    std::thread::sleep(Duration::from_millis(5));
-}
-
 /// One turn of the client's loop while a test watches something else.
 const STEP: Duration = Duration::from_millis(1);

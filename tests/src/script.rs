@@ -133,11 +133,6 @@ impl Server {
         log.requests.iter().map(|r| r.connection).collect()
     }
 
-    /// Bytes that came where no script expected any.
-    pub fn stray(&self) -> Vec<u8> {
-        self.shared.log().stray.clone()
-    }
-
     /// What [`Script::take`] has read, in order.
     pub fn taken(&self) -> Vec<Vec<u8>> {
         self.shared.log().taken.clone()
@@ -301,16 +296,6 @@ impl Script {
         self.then(Step::Trickle(bytes.as_ref().into()))
     }
 
-    /// Sends `bytes` again and again until the client closes.
-    pub fn flood(self, bytes: impl AsRef<[u8]>) -> Self {
-        self.then(Step::Flood(bytes.as_ref().into()))
-    }
-
-    /// Changes the keys of its TLS session thirty times and sends `bytes`, again and again until the client closes.
-    pub fn flood_of_keys(self, bytes: impl AsRef<[u8]>) -> Self {
-        self.then(Step::FloodOfKeys(bytes.as_ref().into()))
-    }
-
     /// Answers every further request with `bytes`, until the client closes.
     pub fn always(self, bytes: impl AsRef<[u8]>) -> Self {
         self.then(Step::Always(bytes.as_ref().into()))
@@ -439,18 +424,6 @@ pub fn on_one_port<T>(ips: &[&str], start: impl Fn(SocketAddr) -> io::Result<T>)
     panic!("no port is free at all of {ips:?}");
 }
 
-/// An address that refuses connections: a port that was free a moment ago.
-pub fn refused() -> SocketAddr {
-    // The port stays bound, and without a listener it refuses; it is never given to another test meanwhile.
-    static BOUND: Mutex<Vec<Socket>> = Mutex::new(Vec::new());
-    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
-    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    socket.bind(&any.into()).expect("bind on loopback");
-    let address = socket.local_addr().ok().and_then(|a| a.as_socket());
-    lock(&BOUND).push(socket);
-    address.expect("a bound address")
-}
-
 #[derive(Clone)]
 enum Step {
     Request,
@@ -462,8 +435,6 @@ enum Step {
     Relay(SocketAddr),
     Trickle(Arc<[u8]>),
     Send(Arc<[u8]>),
-    Flood(Arc<[u8]>),
-    FloodOfKeys(Arc<[u8]>),
     Always(Arc<[u8]>),
     Wait(Gate),
     SmallBuffers,
@@ -664,13 +635,6 @@ impl Connection {
                     }
                 }
                 Step::Send(bytes) => self.write(bytes)?,
-                Step::Flood(bytes) => loop {
-                    self.write(bytes)?;
-                },
-                Step::FloodOfKeys(bytes) => loop {
-                    self.layers.change_keys(30)?;
-                    self.write(bytes)?;
-                },
                 Step::Always(bytes) => {
                     while let Some(request) = self.read_request(true)? {
                         self.record(request);

@@ -64,13 +64,6 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// A self-signed certificate.
-    pub fn self_signed(names: &[&str]) -> Self {
-        let (params, key) = parameters(names);
-        let signed = params.self_signed(&key).expect("a certificate");
-        Self::new(signed.der().clone(), signed.pem(), key)
-    }
-
     fn new(certificate: CertificateDer<'static>, pem: String, key: KeyPair) -> Self {
         Self {
             certificate,
@@ -221,18 +214,6 @@ impl Layers {
             let mut below = self.top();
             while session.wants_write() {
                 session.write_tls(&mut below)?;
-            }
-            self.sessions.push(session);
-        }
-        Ok(())
-    }
-
-    /// Changes the keys of the innermost session so often (RFC 8446 §4.6.3).
-    pub(crate) fn change_keys(&mut self, times: usize) -> io::Result<()> {
-        if let Some(mut session) = self.sessions.pop() {
-            for _ in 0..times {
-                session.refresh_traffic_keys().map_err(io::Error::other)?;
-                session.write_tls(&mut self.top())?;
             }
             self.sessions.push(session);
         }

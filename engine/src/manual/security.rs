@@ -12,10 +12,10 @@
 //! | two lengths, a length that is none, a length beside chunks (Node, h11, pingora) | an error; the connection is closed | `requirements_of_the_rfcs` |
 //! | chunks with a bare LF, spaces, signs or overflow (Go CVE-2025-22871, h11 CVE-2025-43859) | an error | `sizes_and_extensions` |
 //! | long chunk extensions, padded sizes (Go CVE-2023-39326) | the overhead has a limit | `limits`, `one_byte_chunks_pass_and_padded_chunks_are_refused` |
-//! | bytes on an idle connection, as an answer to the next request (undici CVE-2026-6733) | the connection is dropped | `fault_20_unsolicited_bytes_on_an_idle_connection_answer_nobody` |
-//! | a body after HEAD, 204 or 304 | the connection is not used again | `h01_a_head_answered_with_a_body_costs_the_connection_not_the_next_call` |
-//! | a 101 that nobody has asked for (Envoy CVE-2024-23326) | an error | `a_101_without_having_asked_is_an_error_and_never_pooled` |
-//! | a final answer to `Expect: 100-continue` (Go CVE-2024-24791) | the body is not sent, and the connection not used again | `a_body_that_was_refused_before_it_was_asked_for_is_not_sent` |
+//! | bytes on an idle connection, as an answer to the next request (undici CVE-2026-6733) | the connection is dropped | `bytes_that_came_after_the_last_poll_do_not_answer_the_next_call` |
+//! | a body after HEAD, 204 or 304 | the connection is not used again | `requirements_of_the_rfcs`, `a_body_behind_a_pipelined_head_is_nobodys` |
+//! | a 101 that nobody has asked for (Envoy CVE-2024-23326) | an error | `requirements_of_the_rfcs` |
+//! | a final answer to `Expect: 100-continue` (Go CVE-2024-24791) | the body is not sent, and the connection not used again | `a_100_releases_the_body_and_a_final_status_does_not` |
 //! | an end in the middle | an error, at every byte | `an_end_at_every_byte_is_truncation` |
 //!
 //! # Requests that say more than was meant
@@ -44,19 +44,19 @@
 //! | what a server or a name server does | the answer | shown by |
 //! |---|---|---|
 //! | redirects to an address of the own network, or gives a name such an address | [`AddressPolicy`](crate::AddressPolicy) checks the address that is connected to, on each hop | `redirects_lead_nowhere_private` |
-//! | a name server that does not answer | other names go on | `a_silent_zone_does_not_hold_other_names` |
+//! | a name server that does not answer | other names go on | `a_zone_takes_no_more_slots_than_are_free` |
 //! | redirects in circles | a limit | `a_server_that_redirects_in_circles_meets_the_limit` |
 //!
 //! # Time, memory and work without end
 //!
 //! | what a peer sends | the answer | shown by |
 //! |---|---|---|
-//! | one byte now and then | one deadline over all, whatever comes | `whatever_happens_at_whatever_stage`, `deadlines_fire_during_a_flood` |
+//! | one byte now and then | one deadline over all, whatever comes | `by_default_a_streamed_body_may_take_longer_than_the_total_timeout` |
 //! | a promise of a large body | memory grows with what has come | `a_promised_length_costs_no_memory` |
-//! | interim responses or header lines without end (curl CVE-2023-38039) | limits over all heads | `whatever_servers_say` |
+//! | interim responses or header lines without end (curl CVE-2023-38039) | limits over all heads | `limits`, `interim_responses_are_limited` |
 //! | a body that decodes to very much, many codings (curl CVE-2022-32206, urllib3 CVE-2025-66418) | limits on bytes, ratio, windows and codings | `a_bomb_inside_a_stack_stops_at_the_limits`, `five_codings_and_no_more`, `a_zstd_window_above_the_limit_is_refused` |
 //! | answers faster than the program reads | the connection is read no further | `an_unread_body_stops_its_server_and_no_other_call` |
-//! | a request that was executed, and a closed connection | POST is never sent twice by itself | `fault_24c_a_post_is_never_sent_twice` |
+//! | a request that was executed, and a closed connection | POST is never sent twice by itself | `only_what_is_safe_or_asked_for` |
 //!
 //! # TLS
 //!

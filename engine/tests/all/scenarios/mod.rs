@@ -6,6 +6,7 @@ mod batch;
 mod hosts;
 mod one_host;
 mod rates;
+mod redirects;
 mod regression;
 mod resilience;
 mod streams;

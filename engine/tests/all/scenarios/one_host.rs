@@ -1,15 +1,15 @@
 //! Single scenarios that random runs meet too seldom, or whose correct outcome is known exactly. `SimNet::trace` has a
 //! log of a run.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
 use courser::net::Net as _;
 use courser::net::sim::{Link, Peer, Probability, SimNet, SimServer};
 use courser::{
-    BreakerConfig, Call, Caps, ErrorKind, HostClient, HostConfig, LimitExceeded, Misuse, Phase,
-    PipelineClient, PipelineConfig, Request, Response, Sent, Shortage, TimeLimit, Timeouts,
-    Upstream, WaitPolicy,
+    BreakerConfig, Call, Caps, Codings, ErrorKind, HostClient, HostConfig, LimitExceeded, Limits,
+    Misuse, Overflow, Phase, PipelineClient, PipelineConfig, Request, Response, Sent, Shortage,
+    TimeLimit, Timeouts, Upstream, WaitPolicy,
 };
 
 use super::{MS, Script, place, silent, upstream};
@@ -560,4 +560,185 @@ fn a_pipelined_call_keeps_a_short_limit() {
         let took = net.now() - began;
         assert!(took <= 60 * MS, "{took:?}, its own: {own}");
     }
+}
+
+/// Answers each request at once.
+fn answer_each(peer: &mut Peer<'_>, data: &[u8]) {
+    for _ in data.windows(4).filter(|end| *end == b"\r\n\r\n") {
+        peer.send(answer("a", 5));
+    }
+}
+
+fn pipeline_with(change: impl FnOnce(&mut PipelineConfig)) -> (PipelineClient<SimNet>, SimNet) {
+    let net = SimNet::new(1);
+    net.listen(place(1), wide(), Script(answer_each));
+    let mut config = PipelineConfig {
+        host: one(),
+        ..PipelineConfig::default()
+    };
+    change(&mut config);
+    let client = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
+    (client, net)
+}
+
+#[test]
+fn pending_calls_above_the_limit_wait_or_fail() {
+    for (overflow, refused) in [
+        (Overflow::Wait, &[][..]),
+        (Overflow::RefuseNewest, &[5, 6, 7]),
+        (Overflow::DropOldestUnsent, &[0, 1, 2]),
+    ] {
+        let (mut client, _) = pipeline_with(|config| {
+            config.max_pending = NonZeroUsize::new(2).unwrap();
+            config.max_pending_total = NonZeroUsize::new(5).unwrap();
+            config.overflow = overflow;
+        });
+        for tag in 0..8 {
+            client.submit(Call::new(Request::get("/"), Response::new()).tag(tag));
+        }
+        let mut failed = Vec::new();
+        while let Some(done) = client.wait(None).unwrap() {
+            if let Err(error) = done.outcome {
+                assert_kind!(error, ErrorKind::Limit(LimitExceeded::Pending(5)));
+                assert_eq!(error.sent(), Sent::Nothing);
+                failed.push(done.tag);
+            }
+        }
+        failed.sort_unstable();
+        assert_eq!(failed, refused);
+    }
+}
+
+#[test]
+fn a_delay_gathers_what_is_submitted_meanwhile() {
+    let (mut client, net) =
+        pipeline_with(|config| config.max_batch_delay = Duration::from_secs(3600));
+    let began = net.now();
+    client.submit(Call::new(Request::get("/"), Response::new()));
+    assert!(client.wait(Some(1000 * MS)).unwrap().is_none());
+    // So much that it does not wait for more.
+    let mut large = Request::new("PUT", "/");
+    large.body(vec![b'x'; 20_000]);
+    client.submit(Call::new(large, Response::new()));
+    for _ in 0..2 {
+        client.wait(None).unwrap().unwrap().outcome.unwrap();
+    }
+    assert!(net.now() - began < 1100 * MS);
+}
+
+#[test]
+fn one_calls_limits_and_codings_are_its_own_in_a_pipeline() {
+    let (mut client, _) = pipeline_with(|_| ());
+    let tight = Limits {
+        body_bytes: Some(3),
+        ..Limits::default()
+    };
+    let mut coded = Request::get("/");
+    coded.decode(Codings::all());
+    client.submit(Call::new(Request::get("/"), Response::new()));
+    client.submit(
+        Call::new(Request::get("/"), Response::new())
+            .tag(1)
+            .limits(tight),
+    );
+    client.submit(Call::new(coded, Response::new()).tag(2));
+    while let Some(done) = client.wait(None).unwrap() {
+        // The connection of the failed call is gone; the call behind it was sent again.
+        match done.outcome {
+            Ok(()) => assert_ne!(done.tag, 1),
+            Err(error) => assert_kind!(error, ErrorKind::Limit(LimitExceeded::BodyBytes(3))),
+        }
+    }
+    assert_eq!(client.counters().opened, 2);
+}
+
+#[test]
+fn what_would_hold_up_others_is_not_pipelined() {
+    let (mut client, net) = pipeline_with(|_| ());
+    let mut stream = Request::new("POST", "/");
+    stream.body_stream(std::io::Cursor::new(b"x"), None);
+    let mut expect = Request::post("/", "x");
+    expect.expect_continue(1000 * MS);
+    let mut upgrade = Request::get("/");
+    upgrade.header("Upgrade", "x");
+    let connect = Request::new("CONNECT", "h:1");
+    let mut response = Response::new();
+    for mut request in [stream, expect, upgrade, connect] {
+        let error = client.call(&mut request, &mut response).unwrap_err();
+        assert_kind!(error, ErrorKind::Misuse(Misuse::NotPipelined(_)));
+    }
+    let opened = client.open(&mut Request::get("/"), &mut response);
+    assert_kind!(
+        opened.err().unwrap(),
+        ErrorKind::Misuse(Misuse::NotPipelined(_))
+    );
+    assert_eq!(net.peak_streams(), 0);
+}
+
+/// That these options reach the pool. What it does with them is in `engine/src/policy/pool/tests.rs`, beside a model.
+#[test]
+fn requests_of_a_connection_and_the_servers_idle_time_are_limited() {
+    let config = HostConfig {
+        max_requests: NonZeroU64::new(3),
+        idle_timeout: Duration::from_secs(3600),
+        ..one()
+    };
+    let hinting = |peer: &mut Peer<'_>, _: &[u8]| {
+        peer.send("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=5\r\nContent-Length: 0\r\n\r\n");
+    };
+    let (mut client, _) = client_with(config, SimNet::new(1), Link::default(), hinting);
+    for _ in 0..7 {
+        client.get("/", &mut Response::new()).unwrap();
+    }
+    assert_eq!((client.counters().opened, client.counters().idle), (3, 1));
+    client.maintain(5000 * MS).unwrap();
+    assert_eq!(client.counters().idle, 0);
+}
+
+/// How long it had been idle, and whether the server still wanted it, is as unknown as after a call.
+#[test]
+fn an_idle_connection_that_has_not_served_yet_is_retried_like_a_reused_one() {
+    let config = HostConfig {
+        min_idle: 1,
+        ..HostConfig::default()
+    };
+    let mut is_first = true;
+    let closing_once =
+        move |peer: &mut Peer<'_>, data: &[u8]| match std::mem::replace(&mut is_first, false) {
+            true => peer.close(),
+            false => answer_each(peer, data),
+        };
+    let (mut client, _) = client_with(config, SimNet::new(1), Link::default(), closing_once);
+    client.maintain(100 * MS).unwrap();
+    assert_eq!(client.counters().idle, 1);
+    let report = client.get("/", &mut Response::new()).unwrap();
+    assert_eq!(report.attempts(), 2);
+}
+
+#[test]
+fn the_user_agent_is_the_engine_unless_told_otherwise() {
+    for (user_agent, expected) in [
+        (HostConfig::default().user_agent, Some("courser/")),
+        (None, None),
+    ] {
+        let config = HostConfig {
+            user_agent,
+            ..one()
+        };
+        let checking = move |peer: &mut Peer<'_>, data: &[u8]| {
+            let head = String::from_utf8_lossy(data);
+            let agent = head
+                .lines()
+                .find_map(|line| line.strip_prefix("User-Agent: "));
+            assert_eq!(agent.is_some(), expected.is_some());
+            assert!(agent.is_none_or(|agent| agent.starts_with(expected.unwrap())));
+            peer.send(answer("a", 0));
+        };
+        let (mut client, _) = client_with(config, SimNet::new(1), wide(), checking);
+        client.get("/", &mut Response::new()).unwrap();
+    }
+    let wrong = upstream().with_host("a\r\nX: y");
+    let refused = HostClient::with_net(wrong, one(), SimNet::new(1))
+        .and_then(|mut client| client.get("/", &mut Response::new()));
+    assert_kind!(refused.unwrap_err(), ErrorKind::Misuse(_));
 }

@@ -2,19 +2,18 @@
 //! answers is in `engine/src/policy/dns/tests.rs`; lookups beside each other are in `net/resolve/lookup_queue/tests.rs`.
 
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+
 use std::time::Duration;
 
 use courser::{
-    Answer, Client, Config, DnsConfig, DnsError, Error, ErrorKind, Family, HickoryResolver,
-    NameServers, Phase, Reply as Answering, Resolver, Response, Sent, SystemResolver,
+    Client, Config, DnsConfig, DnsError, Error, ErrorKind, Family, HickoryResolver, NameServers,
+    Phase, Reply as Answering, Resolver, Response, Sent, SystemResolver,
 };
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 use tests::clients::{any_config, assert_none_left, named_client};
 use tests::dns::{DnsServer, Reply, a};
-use tests::script::{PATIENCE, Server, connection, eventually, on_one_port};
+use tests::script::{PATIENCE, Server, connection, on_one_port};
 
 use super::CLOSING;
 
@@ -74,42 +73,6 @@ fn dns_error(outcome: Result<String, Error>) -> DnsError {
         ErrorKind::Dns(dns) => dns.clone(),
         _ => panic!("{error:?}"),
     }
-}
-
-// ---- answers and their time
-
-// ---- no addresses
-
-#[test]
-fn no_such_host_holds_for_its_own_time_and_a_name_may_come_back() {
-    let server = closing();
-    let there = Arc::new(AtomicBool::new(false));
-    let seen = there.clone();
-    let dns = DnsServer::start(move |q| match q.name.as_str() {
-        "mail.test." => Reply::Code(ResponseCode::NoError, Some(60)),
-        _ if seen.load(Ordering::SeqCst) => Reply::found([a("new.test.", 3600, "127.0.0.1")]),
-        _ => Reply::not_found(0),
-    });
-    let mut client = client_of(&dns, exact());
-    for asked in 1..=2 {
-        let error = dns_error(get(&mut client, "new.test", &server));
-        assert_eq!((error, dns.asked("new.test.")), (DnsError::NotFound, asked));
-    }
-    there.store(true, Ordering::SeqCst);
-    for name in ["new.test", "New.TEST", "new.test"] {
-        get(&mut client, name, &server).unwrap();
-    }
-    // What was found holds for an hour.
-    assert_eq!(dns.asked("new.test."), 3);
-    let counters = client.dns_counters();
-    assert_eq!(
-        (counters.hits, counters.misses, counters.entries),
-        (2, 3, 1)
-    );
-    // A name without addresses is another error.
-    let error = dns_error(get(&mut client, "mail.test", &server));
-    assert_eq!(error, DnsError::NoAddresses);
-    assert_none_left(client, [&server]);
 }
 
 // ---- servers that fail
@@ -228,6 +191,7 @@ fn both_families_are_asked_for_and_ipv6_comes_first() {
     });
     let dns = DnsServer::start(|q| match (q.name.as_str(), q.kind) {
         ("half.test.", RecordType::AAAA) => Reply::failure(),
+        ("mail.test.", _) => Reply::Code(ResponseCode::NoError, Some(60)),
         _ => Reply::found([a(&q.name, 60, "127.0.0.1"), a(&q.name, 60, "::1")]),
     });
     let mut client = client_of(&dns, exact());
@@ -236,6 +200,8 @@ fn both_families_are_asked_for_and_ipv6_comes_first() {
         get(&mut client, "half.test", &both[0]).unwrap(),
         "127.0.0.1"
     );
+    let neither = dns_error(get(&mut client, "mail.test", &both[0]));
+    assert_eq!(neither, DnsError::NoAddresses);
     let v4 = DnsConfig {
         family: Some(Family::V4),
         ..exact()
@@ -269,33 +235,4 @@ fn the_systems_resolver_answers() {
     get(&mut client, "system.test", &server).unwrap();
     assert_eq!(client.dns_counters().asked, 1);
     assert_none_left(client, [&server]);
-}
-
-// ---- slow names beside fast ones
-
-fn ask(resolver: &mut impl Resolver, name: &str) -> mpsc::Receiver<Answer> {
-    let (sender, answer) = mpsc::channel();
-    let reply = Answering::new(move |answer| drop(sender.send(answer)));
-    resolver.lookup(name, reply);
-    answer
-}
-
-#[test]
-fn a_silent_zone_does_not_hold_other_names() {
-    let dns = DnsServer::start(|q| match q.name.ends_with(".silent.test.") {
-        true => Reply::Silence,
-        false => Reply::found([a(&q.name, 60, "127.0.0.1")]),
-    });
-    let mut resolver = HickoryResolver::with_servers(servers([&dns]));
-    let silent: Vec<_> = (0..2_000)
-        .map(|n| ask(&mut resolver, &format!("n{n}.silent.test")))
-        .collect();
-    eventually("the zone is asked", || dns.questions().len() > 100);
-    for n in 0..20 {
-        let answer = ask(&mut resolver, &format!("fast{n}.test")).recv_timeout(PATIENCE);
-        let addresses = answer.expect("an answer").addresses;
-        assert_eq!(addresses, Ok(vec!["127.0.0.1".parse().unwrap()]));
-    }
-    // The fast names did not wait until a silent one had failed.
-    assert!(silent.iter().all(|silent| silent.try_recv().is_err()));
 }

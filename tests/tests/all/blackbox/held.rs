@@ -1,13 +1,8 @@
 //! The limit on the bytes of bodies that a client holds for all calls together.
 
 use std::io::Read as _;
-use std::num::NonZeroUsize;
-use std::time::Duration;
 
-use courser::{
-    Call, Counters, ErrorKind, HostConfig, LimitExceeded, PipelineClient, PipelineConfig, Request,
-    Response, Upstream,
-};
+use courser::{Call, ErrorKind, HostConfig, LimitExceeded, Request, Response};
 use tests::clients::{client_with, config};
 use tests::script::{Gate, Server, connection};
 
@@ -25,16 +20,6 @@ fn limited(held_bytes: u64) -> HostConfig {
 
 fn calls(count: u64) -> impl Iterator<Item = Call> {
     (0..count).map(|tag| Call::new(Request::get("/"), Response::new()).tag(tag))
-}
-
-/// Drives a client until all calls have ended. No completion is taken meanwhile.
-fn until_all_ended(mut drive: impl FnMut() -> Counters) {
-    loop {
-        let counters = drive();
-        if counters.busy + counters.waiting + counters.connecting == 0 {
-            return;
-        }
-    }
 }
 
 #[test]
@@ -77,31 +62,4 @@ fn calls_that_hold_too_much_together_fail_and_the_others_go_on() {
     let (mut request, mut response) = (Request::get("/"), Response::new());
     let mut body = client.open(&mut request, &mut response).unwrap();
     assert_eq!(body.read_to_end(&mut Vec::new()).unwrap(), 800 * KIB);
-}
-
-/// On one connection: when the limit ends it, the calls behind move on, and fail as long as the bodies before are held.
-#[test]
-fn pipelined_answers_count_until_they_are_taken() {
-    let server = Server::every(connection().always(response(vec![7; 400 * KIB])));
-    let mut config = PipelineConfig {
-        host: limited(LIMIT),
-        ..PipelineConfig::default()
-    };
-    config.host.max_connections = NonZeroUsize::MIN;
-    let mut client = PipelineClient::new(Upstream::tcp([server.address()]), config).unwrap();
-    calls(4).for_each(|call| _ = client.submit(call));
-    until_all_ended(|| {
-        client.maintain(Duration::from_millis(10)).unwrap();
-        client.counters()
-    });
-    let ended: Vec<_> = std::iter::from_fn(|| client.wait(None).unwrap()).collect();
-    assert_eq!(ended.len(), 4);
-    let served = ended.iter().filter(|done| done.outcome.is_ok());
-    assert_eq!(served.count(), 2);
-    let errors = ended.iter().filter_map(|done| done.outcome.as_ref().err());
-    let mut limits = errors.filter(|error| {
-        let held = LimitExceeded::HeldBytes(LIMIT);
-        matches!(error.kind(), ErrorKind::Limit(limit) if *limit == held)
-    });
-    assert!(limits.next().is_some());
 }

@@ -15,17 +15,13 @@ macro_rules! assert_kind {
     }};
 }
 
-mod catalogue;
 mod client;
 mod dns;
 mod held;
-mod pipeline;
 mod policy;
-mod pool;
+mod poor_network;
 mod proxy;
-mod redirects;
 mod regression;
-mod reuse;
 mod scarce;
 mod send_hook;
 mod streaming;
@@ -35,7 +31,6 @@ mod tls;
 mod upgrade;
 mod uploads;
 mod upstream;
-mod wire;
 
 /// A small response that leaves the connection open.
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

@@ -33,29 +33,6 @@ fn denied(outcome: Result<impl std::fmt::Debug, courser::Error>) -> IpAddr {
 }
 
 #[test]
-fn names_are_judged_by_each_of_their_addresses() {
-    let server = Server::every(connection().always(OK));
-    let port = server.address().port();
-    let url = format!("http://innocent.example:{port}/");
-    let config = guarded(AddressPolicy::deny_private());
-    for ips in [&["10.0.0.1", "127.0.0.1", "::1"][..], &["::ffff:127.0.0.1"]] {
-        let mut client = named_client(config.clone(), saying(ips));
-        let ip = denied(client.get(&url, &mut Response::new()));
-        assert!(ips.iter().any(|text| text.parse() == Ok(ip)), "{ip}");
-        assert_none_left(client, []);
-    }
-    // An address that is fixed for the name is not excepted.
-    let mut fixed = config.clone();
-    fixed
-        .host
-        .dns
-        .resolve("innocent.example", None, ["127.0.0.1".parse().unwrap()]);
-    let mut client = named_client(fixed, saying(&[]));
-    denied(client.get(&url, &mut Response::new()));
-    assert_eq!(server.accepted(), 0);
-}
-
-#[test]
 fn what_is_allowed_is_used_and_the_rest_passed_over() {
     let both = on_one_port(&["127.0.0.1", "127.0.0.2"], |at| {
         Server::start_at(at, connection().always(OK))
@@ -68,26 +45,6 @@ fn what_is_allowed_is_used_and_the_rest_passed_over() {
     client.get(&url, &mut Response::new()).unwrap();
     assert_eq!((both[0].accepted(), both[1].accepted()), (0, 1));
     assert_none_left(client, &both);
-}
-
-#[test]
-fn a_name_that_is_bound_anew_between_two_calls_is_judged_again() {
-    let server = Server::every(connection().request().send(super::CLOSING).close());
-    let port = server.address().port();
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let seen = asked.clone();
-    let policy = AddressPolicy::allow_all().hook(Arc::new(move |ip| {
-        let mut asked = seen.lock().unwrap();
-        asked.push(ip);
-        asked.len() == 1
-    }));
-    let config = guarded(policy);
-    let mut client = named_client(config, saying(&["127.0.0.1"]));
-    let url = format!("http://rebound.example:{port}/");
-    client.get(&url, &mut Response::new()).unwrap();
-    denied(client.get(&url, &mut Response::new()));
-    assert_eq!(server.accepted(), 1);
-    assert_eq!(asked.lock().unwrap().len(), 2);
 }
 
 #[test]

@@ -46,11 +46,6 @@ fn all(scheme: &str, proxy: &Server) -> Proxies {
     Proxies::all(format!("{scheme}://{}", proxy.address()).parse().unwrap())
 }
 
-fn all_as_user(scheme: &str, proxy: &Server) -> Proxies {
-    let text = format!("{scheme}://user:secret@{}", proxy.address());
-    Proxies::all(text.parse().unwrap())
-}
-
 /// A client with these proxies, whose TLS configuration for servers is `tls`.
 fn client(proxies: Proxies, tls: TlsConfig) -> Client {
     let mut config = config(proxies);
@@ -92,32 +87,6 @@ fn fault(client: &mut Client, url: &str) -> String {
 }
 
 // ---- HTTP proxies
-
-#[test]
-fn http_goes_to_the_proxy_in_absolute_form() {
-    // Each host behind it is a host of its own.
-    let proxy = Server::every(connection().always(OK));
-    let mut client = client(all("http", &proxy), TlsConfig::default());
-    for url in [
-        "http://a.example",
-        "http://A.Example:8080/x/../y?q=1#part",
-        "http://[::1]:81/z",
-    ] {
-        get(&mut client, url);
-    }
-    let head = |target: &str, host: &str| {
-        format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: test\r\n\r\n")
-    };
-    assert_eq!(
-        heads(&proxy),
-        [
-            head("http://a.example/", "a.example"),
-            head("http://a.example:8080/x/../y?q=1", "a.example:8080"),
-            head("http://[::1]:81/z", "[::1]:81"),
-        ]
-    );
-    assert_none_left(client, [&proxy]);
-}
 
 /// A proxy gets neither the name of the server nor the certificate for servers, even if it asks.
 #[test]
@@ -520,38 +489,10 @@ fn socks5_runs_out_of_addresses() {
     }
 }
 
-// ---- proxies that break off
-
 fn insecure() -> TlsConfig {
     TlsConfig {
         insecure: true,
         ..TlsConfig::default()
-    }
-}
-
-#[test]
-fn a_proxy_that_closes_at_any_step() {
-    let own = Authority::new("proxies").leaf(&["127.0.0.1"]).acceptor();
-    let secure = || connection().tls(&own);
-    for (scheme, script, phase) in [
-        ("http", connection().request(), Phase::Proxy),
-        ("socks5h", connection().take(4), Phase::Proxy),
-        ("https", connection(), Phase::Proxy),
-        ("https", secure(), Phase::Proxy),
-        ("https", secure().request().send("HTTP/1.1"), Phase::Proxy),
-        ("https", secure().request().send(ESTABLISHED), Phase::Tls),
-    ] {
-        let proxy = Server::play([script.half_close()]);
-        let mut client = client(all_as_user(scheme, &proxy), insecure());
-        let error = error(&mut client, "https://a.example/");
-        assert_kind!(
-            error,
-            ErrorKind::Proxy(ProxyFault::Closed)
-                | ErrorKind::Tls(TlsFault::HandshakeEof | TlsFault::Truncated)
-        );
-        let place = (error.phase(), error.sent());
-        assert_eq!(place, (phase, Sent::Nothing), "{error:?}");
-        assert_none_left(client, [&proxy]);
     }
 }
 

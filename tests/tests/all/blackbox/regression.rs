@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use courser::{
     Call, Codings, Config, CookieJar, ErrorKind, HostConfig, LatePolicy, LimitExceeded, Limits,
@@ -11,9 +11,7 @@ use courser::{
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tests::clients::{
-    any_client, any_config, client, client_with, config, drive_all, drive_until, with_longer_limits,
-};
+use tests::clients::{any_client, any_config, client, client_with, config, drive_all};
 use tests::script::{Gate, Server, connection, eventually};
 
 use super::{OK, response};
@@ -240,34 +238,4 @@ fn addresses_in_urls_are_not_looked_up() {
         assert_eq!(report.timings().resolve.is_some(), resolved, "{host}");
     }
     assert_eq!(heard.load(Ordering::SeqCst), 1);
-}
-
-#[test]
-fn a_body_that_was_refused_before_it_was_asked_for_is_not_sent() {
-    let refusal = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 2\r\n\r\n";
-    with_longer_limits(|wait| {
-        let gate = Gate::new();
-        let server = Server::every(connection().head().send(refusal).wait(&gate).send("no"));
-        let mut client = client(&server);
-        let mut request = Request::post("/", "secret");
-        request.expect_continue(wait);
-        let began = Instant::now();
-        client.submit(Call::new(request, Response::new()));
-        drive_until(&mut client, "the head of the refusal is sent", |_, _| {
-            gate.arrived() == 1
-        });
-        client.maintain(Duration::ZERO).unwrap();
-        let in_time = began.elapsed() < wait;
-        client.maintain(wait * 2).unwrap();
-        gate.open();
-        let done = drive_all(&mut client).remove(0);
-        assert_eq!(
-            (done.response.status(), done.response.body()),
-            (417, &b"no"[..])
-        );
-        drop(client);
-        server.wait_all_ended();
-        assert!(!in_time || server.stray().is_empty());
-        in_time
-    });
 }

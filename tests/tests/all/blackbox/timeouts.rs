@@ -1,51 +1,14 @@
 //! Connections that cannot be made, and the deadline of one call. Other limits in time are in
 //! `engine/tests/all/scenarios`; deadlines and retries are in `engine/tests/sim`, and in the tables of
 //! `engine/src/policy/{retry,timeouts}.rs`.
-
-use std::io;
 use std::time::Duration;
 
 use courser::{
-    Call, Completion, ErrorKind, HostClient, HostConfig, HttpClient, Misuse, Phase, PipelineClient,
-    PipelineConfig, Request, Response, Sent, Shared, SharedConfig, TimeLimit, Upstream,
+    Call, Completion, ErrorKind, HostClient, HostConfig, HttpClient, Misuse, PipelineClient,
+    PipelineConfig, Request, Response, Shared, SharedConfig, TimeLimit, Upstream,
 };
-use tests::clients::{
-    any_client, any_config, assert_nothing_left, client, client_with, config, drive_until,
-};
-use tests::script::{Server, connection, refused};
-
-use super::OK;
-
-#[test]
-fn t07f_an_idle_connection_that_has_not_served_yet_is_retried_like_a_reused_one() {
-    let good = || connection().always(OK);
-    let server = Server::play([connection().request().close(), good(), good(), good()]);
-    let config = HostConfig {
-        min_idle: 1,
-        ..config()
-    };
-    let mut client = client_with(&server, config);
-    drive_until(&mut client, "one is warm", |client, _| {
-        client.counters().idle == 1
-    });
-    // How long it had been idle, and whether the server still wanted it, is as unknown as after a call.
-    let report = client.get("/", &mut Response::new()).unwrap();
-    assert_eq!(report.attempts(), 2);
-    assert_eq!(server.served_by()[0], 0);
-    assert_nothing_left(client, &server);
-}
-
-#[test]
-fn fault_01_a_refused_connect_names_the_address() {
-    let address = refused();
-    let mut client = HostClient::new(Upstream::tcp([address]), config()).unwrap();
-    let error = client.get("/", &mut Response::new()).unwrap_err();
-    assert_kind!(error, ErrorKind::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused);
-    let place = (error.phase(), error.sent());
-    assert_eq!(place, (Phase::Connect, Sent::Nothing));
-    assert_eq!(error.remote().unwrap().to_string(), address.to_string());
-    assert_eq!(client.counters().open, 0);
-}
+use tests::clients::{any_client, any_config, client};
+use tests::script::{Server, connection};
 
 /// A call that blocks has its own deadline and its own settings, whatever the client, through the trait of all.
 #[test]

@@ -2,7 +2,7 @@
 //! connections. Certificates, versions, names, resumption, alerts and records are in `engine/src/net/tls/tests.rs`.
 
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use courser::{
     Call, Client, ErrorKind, PeerFault, Phase, Redirects, Report, Request, Response, Sent,
@@ -152,42 +152,6 @@ fn silence_and_a_trickle_end_by_the_limit_and_by_the_deadline() {
             assert_none_left(client, [&server]);
         }
     }
-}
-
-/// A flood of records that bring content only now and then is not the end of the connection, but the deadlines are. On an
-/// idle connection the same is its end.
-#[test]
-fn deadlines_fire_during_a_flood() {
-    let (authority, acceptor) = good();
-    let tls = || connection().tls(&acceptor).request();
-    let long = "HTTP/1.1 200 OK\r\nContent-Length: 60000000\r\n\r\n";
-    let server = Server::every(tls().send(long).flood_of_keys("x"));
-    let healthy = Server::every(connection().always(OK));
-    let mut client = client(authority.trusted());
-    let began = Instant::now();
-    let calls = [1, 2].map(|seconds| {
-        let call = Call::new(Request::get(url(&server)), Response::new());
-        call.timeout(Duration::from_secs(seconds)).tag(seconds)
-    });
-    let good = Request::get(format!("http://{}/", healthy.address()));
-    let calls = calls.into_iter().chain([Call::new(good, Response::new())]);
-    for done in run_any(&mut client, calls) {
-        match (done.tag, done.outcome.map_err(|error| error.is_timeout())) {
-            (0, Ok(())) | (_, Err(true)) => {}
-            (tag, outcome) => panic!("{tag}: {outcome:?}"),
-        }
-    }
-    assert!(began.elapsed() >= Duration::from_secs(2));
-    assert_none_left(client, [&server, &healthy]);
-
-    let server = Server::play([tls().send(OK).flood_of_keys("")]);
-    let mut client = self::client(authority.trusted());
-    get(&mut client, &url(&server));
-    eventually("the connection is dropped", || {
-        client.maintain(Duration::from_millis(1)).unwrap();
-        client.counters().open == 0
-    });
-    assert_none_left(client, [&server]);
 }
 
 // ---- ends of connections

@@ -2,14 +2,12 @@
 //! pipelined calls.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::num::NonZeroUsize;
-use std::time::Duration;
 
 use courser::proto::Scheme;
 use courser::{
     AddressPolicy, Call, Config, ConnectTo, ErrorKind, HostClient, HostConfig, Misuse, PemOrDer,
-    PipelineClient, PipelineConfig, Proxies, Rate, Redirects, Reply, Report, Request, Resolver,
-    Response, TlsConfig, UnixSocket, Upstream,
+    Proxies, Redirects, Reply, Report, Request, Resolver, Response, TlsConfig, UnixSocket,
+    Upstream,
 };
 use tests::clients::{
     any_config, assert_none_left, assert_nothing_left, config, named_client, saying,
@@ -235,60 +233,4 @@ fn a_client_reaches_hosts_at_unix_sockets() {
     let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
     done.outcome.unwrap();
     assert_eq!((plain.requests().len(), proxy.requests().len()), (4, 1));
-}
-
-// ---- pipelining over TLS
-
-#[test]
-fn calls_that_give_up_behind_encrypted_requests() {
-    let (authority, acceptor) = trusted();
-    let server = Server::every(connection().tls(&acceptor).always(OK));
-    let mut config = PipelineConfig {
-        host: with_tls(authority.trusted()),
-        max_pending: NonZeroUsize::new(200).unwrap(),
-        ..PipelineConfig::default()
-    };
-    config.host.max_connections = NonZeroUsize::MIN;
-    // Far fewer bytes than TLS encrypts at once.
-    config.host.bytes_out = Some(Rate {
-        count: 1_000_000.try_into().unwrap(),
-        per: Duration::from_secs(1),
-        burst: 16_384.try_into().unwrap(),
-    });
-    let names = saying(&["127.0.0.1"]);
-    let mut client = PipelineClient::with_resolver(by_name(&server), config, names).unwrap();
-    client.get("/first", &mut Response::new()).unwrap();
-    let long = "x".repeat(3000);
-    let target = |number: u64| format!("/{number}?{long}");
-    let ids: Vec<_> = (0..100)
-        .map(|number| client.submit(call(target(number)).tag(number)))
-        .collect();
-    let first = client.wait(Some(Duration::ZERO)).unwrap();
-    // The first requests are on their way, some perhaps answered; the others are encrypted in part.
-    let cancelled: Vec<u64> = (1..100)
-        .step_by(2)
-        .filter(|number| client.cancel(ids[*number as usize]))
-        .collect();
-    assert!(cancelled.len() > 1);
-    let mut done: Vec<_> = first.into_iter().collect();
-    while let Some(next) = client.wait(Some(PATIENCE)).unwrap() {
-        done.push(next);
-    }
-    done.retain(|done| done.outcome.is_ok());
-    let good: Vec<u64> = done.iter().map(|done| done.tag).collect();
-    let expected = (0..100).filter(|number| !cancelled.contains(number));
-    assert!(expected.eq(good.iter().copied()));
-    assert_eq!(server.accepted(), 1);
-    // Requests that were encrypted could not be withdrawn; the others were.
-    let requests = server.requests();
-    let is_sent = |number: &u64| requests.iter().any(|sent| sent.target() == target(*number));
-    let sent: Vec<u64> = (0..100).filter(is_sent).collect();
-    assert_eq!(
-        sent.len() + 1,
-        requests.len(),
-        "requests that no call has made"
-    );
-    assert!(good.iter().all(|number| sent.contains(number)));
-    let withdrawn = 100 - sent.len();
-    assert!((1..=cancelled.len()).contains(&withdrawn), "{withdrawn}");
 }

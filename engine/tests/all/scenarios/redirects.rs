@@ -1,0 +1,227 @@
+//! What travels along with a redirect, and what the redirect's own body costs. Where a `Location` leads is in
+//! `engine/src/proto/location.rs`.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use courser::net::Net as _;
+use courser::net::sim::{Peer, SimNet};
+use courser::{Client, Codings, Config, ErrorKind, Phase, Redirects, Request, Response, Sent};
+
+use super::{Script, client_of, near, place};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// The requests that the servers have received: the number of the host, and the head.
+type Heard = Rc<RefCell<Vec<(u8, String)>>>;
+
+/// A client that follows redirects, and the hosts `1.sim` and `2.sim`, which answer a target by that function.
+fn world(
+    answer: impl Fn(&mut Peer<'_>, &str) + Clone + 'static,
+) -> (Client<SimNet>, SimNet, Heard) {
+    let (net, heard) = (SimNet::new(1), Heard::default());
+    for host in [1, 2] {
+        let (heard, answer) = (Rc::clone(&heard), answer.clone());
+        let script = move |peer: &mut Peer<'_>, data: &[u8]| {
+            let head = String::from_utf8_lossy(data).into_owned();
+            answer(peer, head.split(' ').nth(1).unwrap());
+            heard.borrow_mut().push((host, head));
+        };
+        net.listen(place(host), near(), Script(script));
+    }
+    let config = Config {
+        redirects: Redirects::limit(10),
+        ..Config::default()
+    };
+    let client = client_of(&net, config);
+    (client, net, heard)
+}
+
+/// Leads from `/from...` to that place, and from `/to/URL` to the URL.
+fn leading(location: &str) -> impl Fn(&mut Peer<'_>, &str) + Clone + 'static {
+    let location = location.to_owned();
+    move |peer, target| {
+        let to = match target.strip_prefix("/to/") {
+            None if target.starts_with("/from") => &location,
+            None | Some("") => return peer.send(OK),
+            Some(to) => to,
+        };
+        peer.send(format!(
+            "HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n"
+        ));
+    }
+}
+
+/// For each request: the host, and the value of that header.
+fn told(heard: &Heard, name: &str) -> Vec<(u8, Option<String>)> {
+    let value = |head: &str| {
+        let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+        let field = fields.find(|(own, _)| own.eq_ignore_ascii_case(name));
+        field.map(|(_, value)| value.to_owned())
+    };
+    let heard = heard.borrow();
+    heard.iter().map(|(at, head)| (*at, value(head))).collect()
+}
+
+/// Without a redirect to where it leads, no call ends; with one that leads nowhere, a streamed call ends once, too.
+#[test]
+fn locations_that_lead_nowhere() {
+    // What a server writes is shown, but never as it is, and not all of it.
+    let wild = format!("http://a b\u{85}\u{202e}{}/", "x".repeat(5000));
+    for location in ["ftp://h/x", "http://user:secret@256.256.256.256/", &wild] {
+        for streaming in [false, true] {
+            let (mut client, net, heard) = world(leading(location));
+            let (mut request, mut response) = (Request::get("http://1.sim/from"), Response::new());
+            let error = match streaming {
+                false => client.call(&mut request, &mut response).unwrap_err(),
+                true => client.open(&mut request, &mut response).err().unwrap(),
+            };
+            // The server is to blame, not the caller.
+            assert_kind!(error, ErrorKind::Location { .. });
+            assert_eq!((error.phase(), error.sent()), (Phase::Head, Sent::Partial));
+            assert_eq!(error.remote(), Some(&place(1)));
+            let shown = format!("{error:?} {error}");
+            assert!(!shown.contains(['\u{85}', '\u{202e}']) && !shown.contains("secret"));
+            assert!(error.what().to_string().len() < 400, "{shown}");
+            let io = std::io::Error::from(error);
+            assert_eq!(io.kind(), std::io::ErrorKind::InvalidData);
+            // What has come is there to look at.
+            assert_eq!((response.status(), heard.borrow().len()), (302, 1));
+            assert_eq!(client.in_flight(), 0);
+            assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
+            assert_eq!(net.open_streams(), client.counters().idle);
+        }
+    }
+}
+
+#[test]
+fn what_was_left_behind_does_not_come_back() {
+    // From here to there and back again.
+    let (mut client, _, heard) = world(leading("http://2.sim/to/http://1.sim/to/"));
+    let mut request = Request::get("http://user:secret@1.sim/from");
+    request.header("Cookie", "secret=1");
+    let report = client.call(&mut request, &mut Response::new()).unwrap();
+    assert_eq!(report.redirects().len(), 2);
+    for name in ["cookie", "authorization"] {
+        let told = told(&heard, name);
+        let told: Vec<_> = told.iter().map(|(at, it)| (*at, it.is_some())).collect();
+        assert_eq!(told, [(1, true), (2, false), (1, false)], "{name}");
+    }
+}
+
+/// Given by the URL, kept on the same server, and told to no other; a server may give credentials for itself alone.
+#[test]
+fn user_information() {
+    let basic = || Some("Basic dXNlcjpwYXNz".to_owned()); // user:pass
+    let auth = |heard: &Heard| told(heard, "authorization");
+    for (url, location, expected) in [
+        (
+            "http://user:pass@1.sim/from",
+            "/to/",
+            [(1, basic()), (1, basic())],
+        ),
+        (
+            "http://user:pass@1.sim/from",
+            "http://2.sim/to/",
+            [(1, basic()), (2, None)],
+        ),
+        (
+            "http://1.sim/from",
+            "http://user:pass@1.sim/to/",
+            [(1, None), (1, basic())],
+        ),
+        (
+            "http://1.sim/from",
+            "http://user:pass@2.sim/to/",
+            [(1, None), (2, None)],
+        ),
+    ] {
+        let (mut client, _, heard) = world(leading(location));
+        let report = client.get(url, &mut Response::new()).unwrap();
+        let to = format!("http://{}.sim/to/", expected[1].0);
+        assert_eq!(&*report.redirects()[0].url, to);
+        assert_eq!(auth(&heard), expected, "{url} {location}");
+    }
+    // Nor on the steps after that.
+    let (mut client, _, heard) = world(leading("http://user:pass@2.sim/to//to/"));
+    client
+        .get("http://1.sim/from", &mut Response::new())
+        .unwrap();
+    assert_eq!(auth(&heard), [(1, None), (2, None), (2, None)]);
+    // What the caller says goes before the URL, and the URL of one call says nothing for the next one.
+    let (mut client, _, heard) = world(leading("/"));
+    let mut request = Request::get("http://user:pass@1.sim/");
+    request.header("Authorization", "Bearer own");
+    client.call(&mut request, &mut Response::new()).unwrap();
+    request
+        .remove_header("Authorization")
+        .set_target("http://1.sim/");
+    client.call(&mut request, &mut Response::new()).unwrap();
+    assert_eq!(auth(&heard), [(1, Some("Bearer own".into())), (1, None)]);
+}
+
+/// No call waits for the body of a redirect, minds how it is broken, or loses its connection to a small one.
+#[test]
+fn the_body_of_a_redirect_changes_nothing() {
+    let (many, chunks) = ("x".repeat(1 << 20), "5\r\nxxxxx\r\n".repeat(100_000));
+    let chunked = "Transfer-Encoding: chunked";
+    let rows = [
+        ("Content-Length: 10000", &many[..10_000], false, 1),
+        (chunked, "3\r\nabc\r\n0\r\n\r\n", false, 1),
+        // Without end, late, and of a size that is worth a short wait.
+        ("X: until close", &many, false, 2),
+        (chunked, &chunks, false, 2),
+        ("Content-Length: 9999999999", "", false, 2),
+        ("Content-Length: 10", "abc", false, 2),
+        (chunked, "", false, 2),
+        // Broken.
+        ("Content-Length: 10", "abc", true, 2),
+        ("Content-Length: 10", "", true, 2),
+        (chunked, "zz\r\n", false, 2),
+        (chunked, "3\r\nab", true, 2),
+        ("Content-Length: 3", "abcdef", false, 2),
+        (
+            "Content-Encoding: gzip\r\nContent-Length: 3",
+            "abc",
+            true,
+            2,
+        ),
+    ];
+    for (framing, body, closes, opened) in rows {
+        for streaming in [false, true] {
+            let reply = format!("HTTP/1.1 302 Found\r\nLocation: ../to\r\n{framing}\r\n\r\n{body}");
+            let (mut client, net, heard) = world(move |peer, target| {
+                if target.ends_with("/to") {
+                    return peer.send(OK);
+                }
+                peer.send(&*reply);
+                if closes {
+                    peer.close();
+                }
+            });
+            let began = net.now();
+            let mut request = Request::get("http://1.sim/from/a/b");
+            request.decode(Codings::all());
+            let mut response = Response::new();
+            match streaming {
+                false => _ = client.call(&mut request, &mut response).unwrap(),
+                true => {
+                    _ = client
+                        .open(&mut request, &mut response)
+                        .unwrap()
+                        .finish()
+                        .unwrap()
+                }
+            }
+            let what = format!("{framing:?} {streaming}");
+            assert_eq!(response.status(), 200, "{what}");
+            assert!(heard.borrow()[1].1.starts_with("GET /from/to "), "{what}");
+            assert!(net.now() - began < Duration::from_secs(1), "{what}");
+            assert_eq!(client.counters().opened, opened, "{what}");
+            assert_eq!(client.in_flight(), 0);
+            client.close_idle();
+            assert_eq!(net.open_streams(), 0, "{what}");
+        }
+    }
+}
