@@ -1,8 +1,5 @@
 //! The layers between a connection's bytes and its stream: none, TLS, or TLS inside the TLS session with a proxy.
 
-#[cfg(test)]
-mod tests;
-
 use std::io::{self, IoSlice};
 
 use super::Net;
