@@ -45,7 +45,7 @@
 //! |---|---|---|
 //! | redirects to an address of the own network, or gives a name such an address | [`AddressPolicy`](crate::AddressPolicy) checks the address that is connected to, on each hop | `redirects_lead_nowhere_private` |
 //! | a name server that does not answer | other names go on | `a_zone_takes_no_more_slots_than_are_free` |
-//! | redirects in circles | a limit | `a_server_that_redirects_in_circles_meets_the_limit` |
+//! | redirects in circles | a limit | `only_as_many_as_allowed` |
 //!
 //! # Time, memory and work without end
 //!

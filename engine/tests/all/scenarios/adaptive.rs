@@ -7,8 +7,8 @@ use std::time::Duration;
 use courser::net::Net as _;
 use courser::net::sim::{Peer, SimNet, SimServer};
 use courser::{
-    AdaptiveTimeout, BalanceConfig, Call, Error, ErrorKind, HostClient, HostConfig, Phase,
-    PipelineClient, PipelineConfig, Request, Response, Sent, TimeLimit, Timeouts, Upstream,
+    AdaptiveTimeout, Call, Error, ErrorKind, HostClient, HostConfig, Phase, PipelineClient,
+    PipelineConfig, Request, Response, Sent, TimeLimit, Timeouts,
 };
 
 use super::{MS, near, place, upstream};
@@ -20,15 +20,10 @@ struct Slow {
     within: Rc<Cell<Duration>>,
     /// How long the next answer takes instead.
     once: Rc<Cell<Option<Duration>>>,
-    /// Answers nothing.
-    stuck: Rc<Cell<bool>>,
 }
 
 impl SimServer for Slow {
     fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
-        if self.stuck.get() {
-            return;
-        }
         for _ in String::from_utf8_lossy(data).matches(" HTTP/1.1\r\n") {
             peer.wait(self.once.take().unwrap_or(self.before.get()));
             peer.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
@@ -184,34 +179,4 @@ fn in_a_pipeline_the_wait_begins_when_an_answer_is_next() {
         "{:?}",
         net.now() - began
     );
-}
-
-#[test]
-fn each_address_has_its_own_limit_and_a_stuck_call_fails_over() {
-    let net = SimNet::new(1);
-    let servers = [served(1, &net), served(2, &net)];
-    servers[1].before.set(500 * MS);
-    let config = HostConfig {
-        balance: Some(BalanceConfig::default()),
-        ..config()
-    };
-    let upstream = Upstream::tcp([1, 2].map(|n| ([10, 0, 0, n], 80).into()));
-    let mut client = HostClient::with_net(upstream, config, net.clone()).unwrap();
-    learn(&mut client);
-    learn(&mut client);
-    for _ in 0..2 {
-        let timeouts = client.stats().adaptive_timeouts;
-        servers[1].stuck.set(true);
-        let mut slowest = Duration::ZERO;
-        for _ in 0..2 {
-            let began = net.now();
-            client.get("/", &mut Response::new()).unwrap();
-            slowest = slowest.max(net.now() - began);
-        }
-        servers[1].stuck.set(false);
-        assert_eq!(client.stats().adaptive_timeouts, timeouts + 1);
-        // The limit of the slow address, and the time of the other.
-        assert!(is_twice(slowest - 100 * MS, 500 * MS), "{slowest:?}");
-        client.maintain(1_000 * MS).unwrap();
-    }
 }

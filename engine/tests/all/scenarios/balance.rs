@@ -9,7 +9,7 @@ use courser::net::{Address, Net as _};
 use courser::{
     Answer, Backoff, BalanceConfig, BreakerConfig, Call, Completion, DnsError, ErrorKind,
     HostClient, HostConfig, Observer, ObserverEvent, Request, Response, Retry, RetryOn, RetryRule,
-    RetryVia, Sent, Statuses, Upstream,
+    RetryVia, Statuses, Upstream,
 };
 
 use super::MS;
@@ -199,28 +199,6 @@ fn unsent_calls_fail_over_at_once_with_any_method() {
 }
 
 #[test]
-fn calls_that_may_have_been_processed_do_not_fail_over() {
-    let world = World::new(2);
-    let mut client = world.client(BalanceConfig::default(), HostConfig::default());
-    world.backends[0].set(BackendAction::Reset);
-    world.backends[1].set(BackendAction::Reset);
-    let error = client.call(&mut post(), &mut Response::new()).unwrap_err();
-    assert_eq!(error.sent(), Sent::NoReplyByte);
-    assert_eq!(world.requests().iter().sum::<usize>(), 1);
-    // An idempotent call was tried at every address once.
-    client.get("/", &mut Response::new()).unwrap_err();
-    assert_eq!(world.requests(), [1, 1]);
-    // Unless failing over is disabled.
-    let balance = BalanceConfig {
-        fail_over: false,
-        ..BalanceConfig::default()
-    };
-    let mut client = world.client(balance, HostConfig::default());
-    client.get("/", &mut Response::new()).unwrap_err();
-    assert_eq!(world.requests().iter().sum::<usize>(), 1);
-}
-
-#[test]
 fn a_call_that_waits_for_an_unreachable_address_fails_over() {
     let world = World::new(2);
     world.set_faults(0, black_hole());
@@ -373,48 +351,6 @@ fn addresses(client: &HostClient<SimNet>) -> Vec<String> {
     all
 }
 
-/// Lets the answer be fetched and used, with calls meanwhile.
-fn pass_ttl(world: &World, client: &mut HostClient<SimNet>) {
-    for _ in 0..4 {
-        world.net.advance(2 * SECOND);
-        get(client);
-    }
-    let _ = world.requests();
-}
-
-#[test]
-fn addresses_come_and_go_with_the_answers() {
-    let world = World::new(4);
-    let (mut client, zone) =
-        world.named_client(&[0, 1], BalanceConfig::default(), HostConfig::default());
-    together(&mut client, 20);
-    assert_eq!(world.requests(), [10, 10, 0, 0]);
-    *zone.lock().unwrap() = vec![1, 2, 3];
-    pass_ttl(&world, &mut client);
-    assert_eq!(
-        addresses(&client),
-        ["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"]
-    );
-    together(&mut client, 30);
-    assert_eq!(world.requests(), [0, 10, 10, 10]);
-    // While lookups fail, the last addresses serve.
-    zone.lock().unwrap().clear();
-    pass_ttl(&world, &mut client);
-    together(&mut client, 30);
-    assert_eq!(world.requests(), [0, 10, 10, 10]);
-    // An address that comes back is like a new one.
-    *zone.lock().unwrap() = vec![0];
-    world.net.advance(10 * SECOND);
-    pass_ttl(&world, &mut client);
-    together(&mut client, 10);
-    assert_eq!(world.requests(), [10, 0, 0, 0]);
-    // Of the vanished addresses nothing is left open.
-    let counters = client.counters();
-    assert_eq!(counters.open, counters.idle);
-    assert_eq!(world.net.open_streams(), counters.open);
-    assert!(counters.open <= 10, "{counters:?}");
-}
-
 #[test]
 fn calls_of_a_vanished_address_end_as_usual_or_go_elsewhere() {
     let world = World::new(2);
@@ -479,30 +415,4 @@ fn a_name_without_an_answer_fails_its_calls() {
     *zone.lock().unwrap() = vec![0];
     world.net.advance(10 * SECOND);
     assert_eq!(get(&mut client), 200);
-}
-
-/// Many programs with the same upstream do not all begin with its first address, with balance and without.
-#[test]
-fn programs_begin_with_different_addresses() {
-    for balance in [None, Some(BalanceConfig::default())] {
-        let mut firsts = [0; 4];
-        for seed in 0..64 {
-            let world = World {
-                net: SimNet::new(seed),
-                ..World::new(4)
-            };
-            (0..4).for_each(|at| world.set_faults(at, Faults::default()));
-            let config = HostConfig {
-                balance: balance.clone(),
-                ..HostConfig::default()
-            };
-            let net = world.net.clone();
-            let mut client = HostClient::with_net(world.upstream(), config, net).unwrap();
-            assert_eq!(get(&mut client), 200);
-            for (first, requests) in firsts.iter_mut().zip(world.requests()) {
-                *first += requests;
-            }
-        }
-        assert!(firsts.iter().all(|first| *first > 4), "{firsts:?}");
-    }
 }

@@ -187,28 +187,6 @@ fn a_late_dns_answer_serves_the_next_call() {
 }
 
 #[test]
-fn an_idle_connection_of_another_host_makes_room() {
-    let net = SimNet::new(1);
-    for n in 1..=3 {
-        net.listen(place(n), Link::default(), Script(ok));
-    }
-    let mut client = client_of(&net, caps(2, 2));
-    let began = net.now();
-    for n in [1, 2, 3] {
-        client
-            .get(&format!("http://{n}.sim/"), &mut Response::new())
-            .unwrap();
-    }
-    assert_eq!(net.now() - began, 12 * MS);
-    assert_eq!((net.peak_streams(), client.counters().idle), (2, 2));
-    // The connection that was idle for longest was closed.
-    client.get("http://2.sim/", &mut Response::new()).unwrap();
-    assert_eq!(client.counters().opened, 3);
-    client.get("http://1.sim/", &mut Response::new()).unwrap();
-    assert_eq!(client.counters().opened, 4);
-}
-
-#[test]
 fn a_host_without_connection_gets_the_one_that_a_busy_host_returns() {
     let net = SimNet::new(1);
     net.listen(
@@ -261,39 +239,6 @@ fn unused_hosts_are_forgotten() {
         (client.hosts(), client.counters().open, net.open_streams()),
         (0, 0, 0)
     );
-}
-
-#[test]
-fn a_server_that_redirects_in_circles_meets_the_limit() {
-    let net = SimNet::new(1);
-    let server = HttpServer::new(Behaviour {
-        redirect: Probability::ALWAYS,
-        redirect_to: vec!["http://1.sim".into(), "http://2.sim".into(), String::new()],
-        last_hop: u64::MAX,
-        ..Behaviour::default()
-    });
-    net.listen(place(1), Link::default(), server.clone());
-    net.listen(place(2), Link::default(), server.clone());
-    let mut config = caps(2, 2);
-    config.redirects = Redirects::limit(7);
-    let mut client = client_of(&net, config);
-    let mut request = Request::get("http://1.sim/x/0");
-    request.header("X-Id", "5");
-    let error = client.call(&mut request, &mut Response::new()).unwrap_err();
-    assert_kind!(
-        error,
-        ErrorKind::Limit(courser::LimitExceeded::Redirects(7))
-    );
-    let targets: Vec<_> = server
-        .journal()
-        .iter()
-        .map(|heard| heard.target.clone())
-        .collect();
-    assert_eq!(
-        targets,
-        (0..8).map(|n| format!("/x/{n}")).collect::<Vec<_>>()
-    );
-    assert!(server.journal().iter().all(|heard| heard.id == 5));
 }
 
 #[test]

@@ -118,21 +118,6 @@ fn bytes_that_came_after_the_last_poll_do_not_answer_the_next_call() {
 }
 
 #[test]
-fn a_connection_serves_no_call_beyond_its_age() {
-    let config = HostConfig {
-        max_age: Some(50 * MS),
-        ..one()
-    };
-    let answering = |peer: &mut Peer<'_>, _: &[u8]| peer.send(answer("1", 5));
-    let (mut client, net) = client_with(config, SimNet::new(1), Link::default(), answering);
-    for opened in 1..=3 {
-        client.get("/", &mut Response::new()).unwrap();
-        assert_eq!(client.counters().opened, opened);
-        net.advance(100 * MS);
-    }
-}
-
-#[test]
 fn without_any_connection_a_shortage_fails_the_call_after_a_second() {
     let config = HostConfig {
         breaker: Some(BreakerConfig {
@@ -468,36 +453,6 @@ fn a_server_that_forgets_requests_gets_one_at_a_time() {
     client.maintain(6000 * MS).unwrap();
     assert!(client.pipeline_counters().serial);
     assert_eq!(run(&mut client), [0, 1, 2, 3]);
-}
-
-/// It was asked for `/slow` behind another request: it answers the next requests behind others at once, and is asked so.
-#[test]
-fn a_server_that_was_slow_once_is_trusted() {
-    let net = SimNet::new(1);
-    let mut client = pipeline(&net, |peer, data| {
-        let text = String::from_utf8_lossy(data);
-        for line in text.lines().filter(|line| line.starts_with("GET ")) {
-            if line.starts_with("GET /slow ") {
-                peer.wait(30_000 * MS);
-            }
-            peer.send(answer("a", 0));
-        }
-    });
-    let mut run = |targets: [&str; 2]| {
-        for target in targets {
-            let call = Call::new(Request::get(target), Response::new());
-            client.submit(call.timeout(1000 * MS));
-        }
-        let mut answered = 0;
-        while let Some(done) = client.wait(None).unwrap() {
-            answered += usize::from(done.outcome.is_ok());
-        }
-        client.maintain(6000 * MS).unwrap();
-        (answered, client.pipeline_counters().serial)
-    };
-    assert_eq!(run(["/a", "/b"]), (2, false));
-    assert_eq!(run(["/a", "/slow"]), (1, false));
-    assert_eq!(run(["/a", "/b"]), (2, false));
 }
 
 /// The requests behind a HEAD are not answered by the body that its answer has and must not have.

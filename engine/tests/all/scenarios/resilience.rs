@@ -70,22 +70,6 @@ fn with(retry: Retry) -> HostConfig {
 }
 
 #[test]
-fn no_call_waits_for_a_retry_that_its_deadline_prevents() {
-    for (after, requests) in [("Retry-After: 58", 2), ("Retry-After: 59", 1)] {
-        let net = SimNet::new(1);
-        let busy = format!("503 Busy\r\n{after}");
-        let server = Answers::new(&net, [&*busy, "503 Busy\r\nRetry-After: 61"]);
-        net.listen(place(1), near(), server.clone());
-        let mut config = with(on_503());
-        config.timeouts.total = Some(59_000 * MS);
-        let mut response = Response::new();
-        client(&net, config).get("/", &mut response).unwrap();
-        assert_eq!(response.body(), b"hi");
-        assert_eq!(server.came().len(), requests, "{after}");
-    }
-}
-
-#[test]
 fn a_call_that_waits_for_its_retry_holds_no_connection() {
     let net = SimNet::new(1);
     let server = Answers::new(&net, ["503 Busy\r\nRetry-After: 30", "200 OK"]);
@@ -150,15 +134,6 @@ fn a_hook_sees_how_far_each_attempt_got() {
     assert_eq!(seen, [attempt(1), attempt(2), attempt(3)]);
 }
 
-// ---- breakers
-
-fn breaker(consecutive: u32) -> BreakerConfig {
-    BreakerConfig {
-        consecutive: NonZeroU32::new(consecutive),
-        ..BreakerConfig::default()
-    }
-}
-
 #[test]
 fn a_host_whose_breaker_is_open_is_not_forgotten() {
     let net = SimNet::new(1);
@@ -166,7 +141,8 @@ fn a_host_whose_breaker_is_open_is_not_forgotten() {
     let mut config = Config::default();
     config.host.breaker = Some(BreakerConfig {
         open_for: 60_000 * MS,
-        ..breaker(1)
+        consecutive: NonZeroU32::new(1),
+        ..BreakerConfig::default()
     });
     let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
     let mut get = |time| {
