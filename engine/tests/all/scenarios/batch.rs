@@ -1,16 +1,13 @@
 //! Batches: a result for each call, and what a dropped batch leaves. Limits and order are in `client/batch.rs`.
 
-use std::cell::{Cell, RefCell};
-use std::io;
+use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 
 use courser::net::sim::{Peer, SimNet, SimServer};
-use courser::{
-    BatchConfig, BatchOrder, Call, ErrorKind, HostClient, HostConfig, Request, Response,
-};
+use courser::{BatchConfig, BatchOrder, Call, HostClient, HostConfig, Request, Response};
 
-use super::{Failing, MS, near, place, upstream};
+use super::{MS, near, place, upstream};
 
 /// Answers `/N` after N milliseconds with its target, `/never` not at all.
 #[derive(Clone, Default)]
@@ -135,35 +132,4 @@ fn other_calls_of_the_client_are_left_alone() {
     assert!(client.cancel(streamed));
     assert_eq!(client.wait(None).unwrap().unwrap().tag, 7);
     assert_eq!(client.in_flight(), 0);
-}
-
-#[test]
-fn each_call_fails_when_the_system_fails() {
-    let (net, _) = served();
-    let fails = Rc::new(Cell::new(false));
-    let failing = Failing {
-        net: net.clone(),
-        fails: {
-            let fails = Rc::clone(&fails);
-            move || fails.get()
-        },
-    };
-    let mut client = HostClient::with_net(upstream(), HostConfig::default(), failing).unwrap();
-    let foreign = client.submit(call("/100"));
-    let calls = (0..10).map(|n| call(if n == 0 { "/1" } else { "/50" }));
-    let mut batch = client.call_many(calls, config(4, BatchOrder::Completion));
-    assert!(batch.next().unwrap().1.outcome.is_ok());
-    fails.set(true);
-    let failed: Vec<_> = batch.collect();
-    assert_eq!(failed.len(), 9);
-    for (_, done) in failed {
-        let error = done.outcome.unwrap_err();
-        assert_kind!(error, ErrorKind::Io(error) if error.kind() == io::ErrorKind::OutOfMemory);
-    }
-    assert_eq!(client.in_flight(), 1);
-    fails.set(false);
-    let done = client.wait(None).unwrap().unwrap();
-    assert!(done.id == foreign && done.outcome.is_ok());
-    drop(client);
-    assert_eq!(net.open_streams(), 0);
 }

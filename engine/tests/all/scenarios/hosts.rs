@@ -1,22 +1,16 @@
 //! Single scenarios with many hosts: names that are slow, wrong or unanswered, races of addresses, and the connection
 //! limit that hosts share. Times are exact.
-
-use std::cell::RefCell;
 use std::num::NonZeroUsize;
-use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use courser::net::Net as _;
-use courser::net::sim::{
-    Behaviour, HttpServer, Link, Peer, Probability, ScriptedAnswer, SimNet, SimResolver, Trace,
-};
+use courser::net::sim::{Behaviour, HttpServer, Link, Peer, Probability, ScriptedAnswer, SimNet};
 use courser::{
-    AddressPolicy, Answer, Call, Caps, Client, Config, ErrorKind, HostConfig, Phase, Redirects,
-    Request, Response, Sent, TimeLimit, Timeouts,
+    AddressPolicy, Answer, Call, Caps, Client, Config, ErrorKind, HostConfig, Redirects, Request,
+    Response,
 };
 
-use super::{MS, Script, client_of, ip, numbered, place, silent};
+use super::{MS, Script, client_of, ip, numbered, place};
 
 fn ok(peer: &mut Peer<'_>, _: &[u8]) {
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
@@ -59,68 +53,6 @@ fn calls_with_an_address_policy_of_their_own_share_no_connection_with_others() {
     assert!(!call(&Arc::new(AddressPolicy::allow_all())).report.reused());
 }
 
-/// Resolves names by the script, with times in milliseconds, and counts the questions for each name.
-fn asked_of(
-    net: &SimNet,
-    mut script: impl FnMut(&str, usize) -> ScriptedAnswer + 'static,
-) -> (SimResolver, Rc<RefCell<Vec<String>>>) {
-    let asked = Rc::new(RefCell::new(Vec::new()));
-    let log = Rc::clone(&asked);
-    let resolver = net.resolver(move |_, name| {
-        let before = log.borrow().iter().filter(|other| *other == name).count();
-        log.borrow_mut().push(name.to_owned());
-        script(name, before)
-    });
-    (resolver, asked)
-}
-
-fn found(after: u32, ips: &[u8], ttl: u32) -> ScriptedAnswer {
-    let ips = ips.iter().map(|n| ip(*n));
-    ScriptedAnswer::After(after * MS, Answer::found(ips, ttl * MS))
-}
-
-fn with_timeouts(resolve: u32, connect: u32) -> Config {
-    let mut config = Config::default();
-    config.host.timeouts = Timeouts {
-        resolve: Some(resolve * MS),
-        connect: Some(connect * MS),
-        ..Timeouts::none()
-    };
-    config
-}
-
-/// How often the network was asked to connect to an address.
-fn connects(net: &SimNet, n: u8) -> usize {
-    let trace = net.trace();
-    let is = |what: &Trace| matches!(what, Trace::Connect(to) if *to == place(n));
-    trace.iter().filter(|entry| is(&entry.what)).count()
-}
-
-#[test]
-fn a_black_hole_costs_the_attempt_delay_and_a_refusal_a_round_trip() {
-    for (first, cost) in [("swallows", 250), ("refuses", 2)] {
-        let net = SimNet::new(1);
-        if first == "swallows" {
-            net.listen(place(1), silent(), Script(ok));
-        }
-        net.listen(place(2), Link::default(), Script(ok));
-        let config = with_timeouts(100, 10_000);
-        let mut client = client_of(&net, config);
-        let began = net.now();
-        let report = client.call(&mut Request::get("http://1.2.sim/"), &mut Response::new());
-        // A round trip for the connection, and one for the call.
-        assert_eq!(net.now() - began, (cost + 4) * MS, "{first}");
-        assert_eq!(report.unwrap().remote(), Some(&place(2)));
-        assert_eq!((net.open_streams(), client.counters().open), (1, 1));
-        // From now on this address is tried last.
-        client.close_idle();
-        let began = net.now();
-        client.get("http://1.2.sim/", &mut Response::new()).unwrap();
-        assert_eq!(net.now() - began, 4 * MS, "{first}");
-        assert_eq!(connects(&net, 1), 1);
-    }
-}
-
 /// The trap: connections above a lowered total stay open as long as their hosts have calls.
 #[test]
 fn connections_above_a_lowered_total_end() {
@@ -159,67 +91,13 @@ fn connections_above_a_lowered_total_end() {
     assert_eq!((net.open_streams(), client.counters().open), (1, 1));
 }
 
-/// The limit is that of the call, and not of the lookup.
-#[test]
-fn a_late_dns_answer_serves_the_next_call() {
-    let net = SimNet::new(1);
-    net.listen(place(1), Link::default(), Script(ok));
-    let (resolver, asked) = asked_of(&net, |_, _| found(150, &[1], 60_000));
-    let config = with_timeouts(1000, 1000);
-    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
-    let began = net.now();
-    let call = || Call::new(Request::get("http://late.sim/"), Response::new());
-    client.submit(call().timeouts(with_timeouts(100, 1000).host.timeouts));
-    let done = client.wait(None).unwrap().unwrap();
-    let error = done.outcome.unwrap_err();
-    assert_eq!(net.now() - began, 100 * MS);
-    assert_kind!(error, ErrorKind::Timeout(TimeLimit::Resolve));
-    assert_eq!(
-        (error.phase(), error.sent()),
-        (Phase::Resolve, Sent::Nothing)
-    );
-    assert_eq!(client.counters().open, 0);
-    // Another call joins the question in flight.
-    client.submit(call());
-    client.wait(None).unwrap().unwrap().outcome.unwrap();
-    assert_eq!(net.now() - began, 154 * MS);
-    assert_eq!(asked.borrow().len(), 1);
-}
-
-#[test]
-fn a_host_without_connection_gets_the_one_that_a_busy_host_returns() {
-    let net = SimNet::new(1);
-    net.listen(
-        place(1),
-        Link::default(),
-        Script(|peer: &mut Peer<'_>, _: &[u8]| {
-            peer.wait(100 * MS);
-            ok(peer, &[]);
-        }),
-    );
-    net.listen(place(2), Link::default(), Script(ok));
-    let mut client = client_of(&net, caps(4, 1));
-    let began = net.now();
-    for n in [1, 1, 1, 2] {
-        let request = Request::get(format!("http://{n}.sim/"));
-        client.submit(Call::new(request, Response::new()).tag(n));
-        assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
-    }
-    let mut order = Vec::new();
-    while let Some(done) = client.wait(None).unwrap() {
-        done.outcome.unwrap();
-        order.push((done.tag, (net.now() - began).as_millis()));
-    }
-    // 104 ms each; the last call finds a connection. 4 ms for the other host.
-    assert_eq!(order, [(1, 104), (2, 108), (1, 212), (1, 314)]);
-    assert_eq!(net.peak_streams(), 1);
-}
-
 #[test]
 fn unused_hosts_are_forgotten() {
     let net = SimNet::new(1);
     net.listen(place(1), Link::default(), Script(ok));
-    let (resolver, _) = asked_of(&net, |_, _| found(0, &[1], 0));
+    let resolver = net.resolver(|_, _| {
+        ScriptedAnswer::After(Duration::ZERO, Answer::found([ip(1)], Duration::ZERO))
+    });
     let mut config = caps(4, 4);
     config.host.dns.max_entries = NonZeroUsize::new(100).unwrap();
     let mut client = Client::with_net(config, net.clone(), resolver).unwrap();

@@ -1,8 +1,11 @@
 //! Single scenarios on the simulated network with exact times in milliseconds. Random programs are in `sim`.
 
 mod adaptive;
+mod addresses;
 mod balance;
 mod batch;
+mod cookies;
+mod hooks;
 mod hosts;
 mod one_host;
 mod rates;
@@ -11,12 +14,15 @@ mod regression;
 mod resilience;
 mod streams;
 
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use courser::net::sim::{
     Faults, Link, Peer, Probability, ScriptedAnswer, SimNet, SimResolver, SimServer, SimStream,
+    Trace,
 };
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use courser::{Answer, Client, Config, Upstream};
@@ -57,6 +63,51 @@ fn numbered(net: &SimNet) -> SimResolver {
 /// A client of these hosts.
 fn client_of(net: &SimNet, config: Config) -> Client<SimNet> {
     Client::with_net(config, net.clone(), numbered(net)).unwrap()
+}
+
+/// The requests that servers have received: the number of the host, and the head.
+type Heard = Rc<RefCell<Vec<(u8, String)>>>;
+
+/// Listens at the first `hosts` places; `answer` gets the head of each request.
+fn hear(net: &SimNet, hosts: u8, answer: impl Fn(&mut Peer<'_>, &str) + Clone + 'static) -> Heard {
+    let heard = Heard::default();
+    for host in 1..=hosts {
+        let (heard, answer) = (Rc::clone(&heard), answer.clone());
+        let script = move |peer: &mut Peer<'_>, data: &[u8]| {
+            let head = String::from_utf8_lossy(data).into_owned();
+            answer(peer, &head);
+            heard.borrow_mut().push((host, head));
+        };
+        net.listen(place(host), near(), Script(script));
+    }
+    heard
+}
+
+/// The target of a request.
+fn target(head: &str) -> &str {
+    head.split(' ').nth(1).unwrap_or_default()
+}
+
+/// The value of a header; several values with a semicolon between them.
+fn field(head: &str, name: &str) -> Option<String> {
+    let fields = head.lines().filter_map(|line| line.split_once(": "));
+    let values = fields.filter(|(own, _)| own.eq_ignore_ascii_case(name));
+    let values: Vec<_> = values.map(|(_, value)| value).collect();
+    (!values.is_empty()).then(|| values.join("; "))
+}
+
+/// For each request: the host, and the value of that header.
+fn told(heard: &Heard, name: &str) -> Vec<(u8, Option<String>)> {
+    let heard = heard.borrow();
+    let told = heard.iter().map(|(host, head)| (*host, field(head, name)));
+    told.collect()
+}
+
+/// How often the network was asked to connect to an address.
+fn connects(net: &SimNet, n: u8) -> usize {
+    let trace = net.trace();
+    let is = |what: &Trace| matches!(what, Trace::Connect(to) if *to == place(n));
+    trace.iter().filter(|entry| is(&entry.what)).count()
 }
 
 /// No latency, one segment.

@@ -1,35 +1,22 @@
 //! What travels along with a redirect, and what the redirect's own body costs. Where a `Location` leads is in
 //! `engine/src/proto/location.rs`.
 
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::time::Duration;
 
 use courser::net::Net as _;
 use courser::net::sim::{Peer, SimNet};
 use courser::{Client, Codings, Config, ErrorKind, Phase, Redirects, Request, Response, Sent};
 
-use super::{Script, client_of, near, place};
+use super::{Heard, client_of, hear, place, target, told};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-
-/// The requests that the servers have received: the number of the host, and the head.
-type Heard = Rc<RefCell<Vec<(u8, String)>>>;
 
 /// A client that follows redirects, and the hosts `1.sim` and `2.sim`, which answer a target by that function.
 fn world(
     answer: impl Fn(&mut Peer<'_>, &str) + Clone + 'static,
 ) -> (Client<SimNet>, SimNet, Heard) {
-    let (net, heard) = (SimNet::new(1), Heard::default());
-    for host in [1, 2] {
-        let (heard, answer) = (Rc::clone(&heard), answer.clone());
-        let script = move |peer: &mut Peer<'_>, data: &[u8]| {
-            let head = String::from_utf8_lossy(data).into_owned();
-            answer(peer, head.split(' ').nth(1).unwrap());
-            heard.borrow_mut().push((host, head));
-        };
-        net.listen(place(host), near(), Script(script));
-    }
+    let net = SimNet::new(1);
+    let heard = hear(&net, 2, move |peer, head| answer(peer, target(head)));
     let config = Config {
         redirects: Redirects::limit(10),
         ..Config::default()
@@ -51,17 +38,6 @@ fn leading(location: &str) -> impl Fn(&mut Peer<'_>, &str) + Clone + 'static {
             "HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n"
         ));
     }
-}
-
-/// For each request: the host, and the value of that header.
-fn told(heard: &Heard, name: &str) -> Vec<(u8, Option<String>)> {
-    let value = |head: &str| {
-        let mut fields = head.lines().filter_map(|line| line.split_once(": "));
-        let field = fields.find(|(own, _)| own.eq_ignore_ascii_case(name));
-        field.map(|(_, value)| value.to_owned())
-    };
-    let heard = heard.borrow();
-    heard.iter().map(|(at, head)| (*at, value(head))).collect()
 }
 
 /// Without a redirect to where it leads, no call ends; with one that leads nowhere, a streamed call ends once, too.

@@ -15,15 +15,12 @@ macro_rules! assert_kind {
     }};
 }
 
-mod client;
 mod dns;
 mod held;
-mod policy;
 mod poor_network;
 mod proxy;
 mod regression;
 mod scarce;
-mod send_hook;
 mod streaming;
 mod system;
 mod timeouts;

@@ -109,52 +109,6 @@ fn a_buffer_without_room_takes_nothing_and_ends_nothing() {
     ));
 }
 
-/// The jar is the client's, and what it has put into a request is gone when another client sends that.
-#[test]
-fn a_request_takes_no_cookies_along_to_another_client() {
-    let bank = Server::every(
-        connection()
-            .request()
-            .send("HTTP/1.1 200 OK\r\nSet-Cookie: sid=secret\r\nContent-Length: 0\r\n\r\n")
-            .always(OK),
-    );
-    let elsewhere = Server::every(connection().always(OK));
-    let at = |server: &Server| format!("http://{}/", server.address());
-    let with_jar = || Config {
-        cookies: Some(CookieJar::new()),
-        ..any_config()
-    };
-    let mut response = Response::new();
-    let mut request = Request::get(at(&bank));
-
-    let mut first = any_client(with_jar());
-    for _ in 0..2 {
-        first.call(&mut request, &mut response).unwrap();
-    }
-    assert_eq!(bank.requests()[1].header("cookie"), ["sid=secret"]);
-    // To the same URL, so that nothing but the client differs: one without a jar, one with an empty one.
-    any_client(any_config())
-        .call(&mut request, &mut response)
-        .unwrap();
-    first.call(&mut request, &mut response).unwrap();
-    any_client(with_jar())
-        .call(&mut request, &mut response)
-        .unwrap();
-    first.call(&mut request, &mut response).unwrap();
-    // And to another server, by a client of that alone.
-    request.set_target("/");
-    client(&elsewhere)
-        .call(&mut request, &mut response)
-        .unwrap();
-    let told: Vec<_> = bank
-        .requests()
-        .iter()
-        .map(|request| request.header("cookie").len())
-        .collect();
-    assert_eq!(told, [0, 1, 0, 1, 0, 1]);
-    assert!(elsewhere.requests()[0].header("cookie").is_empty());
-}
-
 /// What a call says of its limits holds for all of its body, not for what comes before the first pause alone.
 #[test]
 fn a_calls_own_limits_hold_when_decoding_goes_on() {
