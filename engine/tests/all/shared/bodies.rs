@@ -77,21 +77,6 @@ fn a_dropped_body_ends_its_call() {
 }
 
 #[test]
-fn a_body_that_ends_early_is_an_error() {
-    let server = Server::start();
-    let client = default_client(&server);
-    let mut body = open(&client, "/cut").unwrap();
-    let mut buf = [0; 100];
-    let n = body.read_some(&mut buf).unwrap();
-    assert_eq!(&buf[..n], b"first");
-    let error = body.read_some(&mut buf).unwrap_err();
-    assert_kind!(error, ErrorKind::Peer(courser::error::PeerFault::Truncated));
-    let error = body.finish().unwrap_err();
-    assert_kind!(error, ErrorKind::Misuse(Misuse::UnknownBody));
-    assert_eq!(client.in_flight(), 0);
-}
-
-#[test]
 fn a_call_without_a_head_has_no_body() {
     let server = Server::start();
     let client = default_client(&server);

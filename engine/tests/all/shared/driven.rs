@@ -173,14 +173,6 @@ fn a_shutdown_lets_calls_end_and_then_the_driver() {
             );
         },
     );
-    with_driver(
-        driven(&server, HostConfig::default()),
-        async |client: Shared<HostClient>| {
-            let held = client.send(call("/held"));
-            assert_eq!(client.close(Duration::from_millis(20)).await, 1);
-            assert_kind!(held.await.outcome.unwrap_err(), ErrorKind::Cancelled);
-        },
-    );
 }
 
 /// One poll reports 1,024 events at most, and the descriptor does not announce the others again: a driver that forgot

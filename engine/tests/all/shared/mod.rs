@@ -98,26 +98,6 @@ fn completions_arrive_on_a_channel_with_their_tags() {
 }
 
 #[test]
-fn a_future_completes_on_any_executor() {
-    let server = Server::start();
-    let client = default_client(&server);
-    let done = block_on(client.send(call("/x").tag(5)));
-    assert_eq!((done.tag, done.response.body()), (5, &b"/x"[..]));
-
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .build()
-        .unwrap();
-    let tasks = (0..64).map(|task| {
-        let sending = client.send(call(&format!("/{task}")).tag(task));
-        runtime.spawn(sending)
-    });
-    for (task, done) in tasks.collect::<Vec<_>>().into_iter().enumerate() {
-        let done = runtime.block_on(done).unwrap();
-        assert_eq!(done.response.body(), format!("/{task}").as_bytes());
-    }
-}
-
-#[test]
 fn a_dropped_future_cancels_its_call() {
     let server = Server::start();
     let client = default_client(&server);
@@ -341,61 +321,6 @@ fn a_callback_that_waits_for_its_own_thread_gets_an_error() {
     client.call(&mut request, &mut Response::new()).unwrap();
     let error = heard.recv().unwrap();
     assert_kind!(error, ErrorKind::Misuse(Misuse::OwnThread));
-}
-
-#[test]
-fn stats_count_the_outcomes_of_calls() {
-    let server = Server::start();
-    let client = default_client(&server);
-    for _ in 0..10 {
-        client.get("/", &mut Response::new()).unwrap();
-    }
-    client
-        .get("not a target", &mut Response::new())
-        .unwrap_err();
-    let held = client.send(call("/held"));
-    server.wait_held(1);
-    let stats = client.stats();
-    assert_eq!(
-        (stats.calls, stats.statuses[2], stats.in_flight),
-        (11, 10, 1)
-    );
-    assert_eq!((stats.failed(), stats.failures.misuse), (1, 1));
-    assert_eq!((stats.reused, stats.retries), (9, 0));
-    assert_eq!((stats.total.count(), stats.first_byte.count()), (11, 10));
-    assert_eq!(stats.connect.count(), 1);
-    assert!(stats.total.max() >= stats.first_byte.max());
-    client.shutdown_now();
-    block_on(held).outcome.unwrap_err();
-    let stats = client.stats();
-    assert_eq!(
-        (stats.calls, stats.failures.cancelled, stats.in_flight),
-        (12, 1, 0)
-    );
-}
-
-#[test]
-fn observers_see_the_tags_of_the_callers() {
-    let server = Server::start();
-    let tags = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let host = HostConfig {
-        observer: Some(courser::Observer::new({
-            let tags = Arc::clone(&tags);
-            move |event| match *event {
-                courser::ObserverEvent::Begun { tag, .. }
-                | courser::ObserverEvent::Sending { tag, .. }
-                | courser::ObserverEvent::Ended { tag, .. } => tags.lock().unwrap().push(tag),
-                _ => {}
-            }
-        })),
-        ..HostConfig::default()
-    };
-    let client = server.client(SharedConfig::default(), host);
-    for tag in [77, u64::MAX] {
-        block_on(client.send(call("/").tag(tag))).outcome.unwrap();
-    }
-    let end = u64::MAX;
-    assert_eq!(*tags.lock().unwrap(), [77, 77, 77, end, end, end]);
 }
 
 #[test]
