@@ -190,37 +190,6 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_name_is_asked_for_again() {
-        struct Cancels(Sender<(String, Reply)>, Sender<String>);
-
-        impl Resolver for Cancels {
-            fn lookup(&mut self, name: &str, reply: Reply) {
-                self.0.send((name.to_owned(), reply)).unwrap();
-            }
-
-            fn cancel(&mut self, name: &str) {
-                self.1.send(name.to_owned()).unwrap();
-            }
-        }
-
-        let ((asks, asked), (cancels, cancelled)) = (unbounded(), unbounded());
-        let resolver = Box::new(Cancels(asks, cancels));
-        let mut names = Names::new(DnsConfig::default(), resolver);
-        let (now, waker) = (Time::now(), Waker::new(|| {}));
-        assert_eq!(names.lookup(now, "Slow.test", 80, &waker), Found::Pending);
-        let (_, reply) = asked.try_recv().unwrap();
-        names.cancel("slow.test");
-        names.cancel("slow.test");
-        assert_eq!(cancelled.try_iter().collect::<Vec<_>>(), ["slow.test"]);
-        // The second question does not end with the first one.
-        assert_eq!(names.lookup(now, "slow.test", 80, &waker), Found::Pending);
-        assert_eq!(asked.len(), 1);
-        drop(reply);
-        assert_eq!(names.poll(now), None);
-        assert_eq!(names.counters().in_flight, 1);
-    }
-
-    #[test]
     fn one_family_can_be_chosen() {
         let all = ["::1", "10.0.0.1", "10.0.0.2"].map(|text| text.parse().unwrap());
         let order = |family| {

@@ -148,32 +148,6 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_and_a_delay_both_hold() {
-        let start = Time::now();
-        let at = |ms| start + Duration::from_millis(ms);
-        let mut throttle = Throttle::new(&ThrottleConfig {
-            rate: Some(rate(2, 1000, 2)),
-            min_delay: Some(Duration::from_millis(100)),
-            ..ThrottleConfig::default()
-        });
-        assert_eq!((throttle.room(at(0)), throttle.opens_at(at(0))), (1, None));
-        assert_eq!(throttle.counts_until(at(0)), None);
-        throttle.pass(at(0));
-        // The delay keeps the second call back, and the rate the third.
-        assert_eq!(
-            (throttle.room(at(0)), throttle.opens_at(at(0))),
-            (0, Some(at(100)))
-        );
-        throttle.pass(at(100));
-        assert_eq!(
-            (throttle.room(at(100)), throttle.opens_at(at(100))),
-            (0, Some(at(500)))
-        );
-        assert_eq!(throttle.counts_until(at(100)), Some(at(1000)));
-        assert_eq!(throttle.counts_until(at(1000)), None);
-    }
-
-    #[test]
     fn never_is_late_and_not_now() {
         let now = Time::now();
         let config = ThrottleConfig {

@@ -96,60 +96,6 @@ fn shortage_of(error: io::Error) -> Option<Shortage> {
     error.downcast().ok()
 }
 
-type Plant = fn(&mut Faults);
-
-/// A network whose connects fail.
-fn faulty(plant: Plant) -> SimNet {
-    let mut link = Link::default();
-    plant(&mut link.faults);
-    net_with(link, |_, _| {})
-}
-
-#[test]
-fn connects_fail_at_once() {
-    let limit = Some(usize::MAX as u64);
-    let rows: [(Plant, Shortage); 3] = [
-        (
-            |faults| faults.no_descriptor = Probability::ALWAYS,
-            Shortage::Descriptors { limit },
-        ),
-        (
-            |faults| faults.no_buffers = Probability::ALWAYS,
-            Shortage::Memory,
-        ),
-        (
-            |faults| faults.no_port = Probability::ALWAYS,
-            Shortage::Ports,
-        ),
-    ];
-    for (plant, shortage) in rows {
-        let mut net = faulty(plant);
-        assert_eq!(shortage_of(start(&mut net).unwrap_err()), Some(shortage));
-        assert_eq!(net.open_streams(), 0);
-    }
-}
-
-#[test]
-fn connects_fail_late() {
-    let rows: [(Plant, Errno); 2] = [
-        (
-            |faults| faults.refused = Probability::ALWAYS,
-            Errno::CONNREFUSED,
-        ),
-        (
-            |faults| faults.unreachable = Probability::ALWAYS,
-            Errno::HOSTUNREACH,
-        ),
-    ];
-    for (plant, errno) in rows {
-        let mut net = faulty(plant);
-        let stream = start(&mut net).unwrap();
-        assert!(poll(&mut net, None)[0].closed);
-        assert!(is_errno(&net.connected(&stream).unwrap_err(), errno));
-        net.close(stream);
-    }
-}
-
 #[test]
 fn a_cut_short_read_is_followed_by_an_event() {
     for seed in 0..200 {

@@ -331,28 +331,6 @@ fn pattern(length: usize) -> Vec<u8> {
 // ---- handshakes
 
 #[test]
-fn both_versions_carry_bytes_both_ways() {
-    for (version, name) in [
-        (&version::TLS12, TlsVersion::V1_2),
-        (&version::TLS13, TlsVersion::V1_3),
-    ] {
-        let mut pair = Pair::ready_with(&[version]);
-        assert_eq!(pair.write(&[b"GET / ", b"HTTP/1.1\r\n"]).unwrap(), 16);
-        assert_eq!(pair.received(), b"GET / HTTP/1.1\r\n");
-        pair.send(b"HTTP/1.1 200 OK\r\n");
-        assert_eq!(pair.read().unwrap(), b"HTTP/1.1 200 OK\r\n");
-        assert!(pair.tls.is_drained());
-        assert!(is_blocked(&pair.read()));
-        let info = pair.tls.info().unwrap();
-        assert_eq!(info.version, name);
-        assert!(info.cipher_suite.starts_with("TLS"));
-        assert!(!info.resumed);
-        assert_eq!(info.alpn.as_deref(), Some(&b"http/1.1"[..]));
-        assert_eq!(info.certificates.len(), 1);
-    }
-}
-
-#[test]
 fn a_name_can_be_an_address_have_a_dot_or_be_another() {
     let authority = Authority::new("authority");
     let leaf = authority.leaf(&["a.example", "127.0.0.1", "::1"], |_| ());
