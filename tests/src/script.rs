@@ -261,11 +261,6 @@ impl Script {
         self.then(Step::Head)
     }
 
-    /// Reads exactly `count` bytes and forgets them.
-    pub fn read(self, count: usize) -> Self {
-        self.then(Step::Read(count))
-    }
-
     /// Reads exactly `count` bytes and records them.
     pub fn take(self, count: usize) -> Self {
         self.then(Step::Take(count))
@@ -289,11 +284,6 @@ impl Script {
     /// Sends exactly these bytes.
     pub fn send(self, bytes: impl AsRef<[u8]>) -> Self {
         self.then(Step::Send(bytes.as_ref().into()))
-    }
-
-    /// Sends exactly these bytes, with a pause of a few milliseconds after each: never silent, never done.
-    pub fn trickle(self, bytes: impl AsRef<[u8]>) -> Self {
-        self.then(Step::Trickle(bytes.as_ref().into()))
     }
 
     /// Answers every further request with `bytes`, until the client closes.
@@ -324,12 +314,6 @@ impl Script {
     /// Closes the connection with RST.
     pub fn reset(self) -> Self {
         self.then(Step::Reset)
-    }
-
-    /// The whole script `count` times over.
-    pub fn times(self, count: usize) -> Self {
-        let steps = self.0.len() * count;
-        Self(self.0.into_iter().cycle().take(steps).collect())
     }
 
     fn then(mut self, step: Step) -> Self {
@@ -428,12 +412,10 @@ pub fn on_one_port<T>(ips: &[&str], start: impl Fn(SocketAddr) -> io::Result<T>)
 enum Step {
     Request,
     Head,
-    Read(usize),
     Take(usize),
     Tls(Acceptor),
     CloseNotify,
     Relay(SocketAddr),
-    Trickle(Arc<[u8]>),
     Send(Arc<[u8]>),
     Always(Arc<[u8]>),
     Wait(Gate),
@@ -614,26 +596,18 @@ impl Connection {
                         None => return Ok(Ending::ByClient),
                     }
                 }
-                Step::Read(count) | Step::Take(count) => {
+                Step::Take(count) => {
                     while self.received.len() < *count {
                         if self.receive()? == 0 {
                             return Ok(Ending::ByClient);
                         }
                     }
                     let bytes = self.received.drain(..*count).collect();
-                    if matches!(step, Step::Take(_)) {
-                        self.shared.change(|log| log.taken.push(bytes));
-                    }
+                    self.shared.change(|log| log.taken.push(bytes));
                 }
                 Step::Tls(acceptor) => self.secure(acceptor)?,
                 Step::CloseNotify => self.layers.close_notify()?,
                 Step::Relay(address) => return self.relay(*address),
-                Step::Trickle(bytes) => {
-                    for byte in bytes.iter() {
-                        self.write(std::slice::from_ref(byte))?;
-                        thread::sleep(TRICKLE_PAUSE);
-                    }
-                }
                 Step::Send(bytes) => self.write(bytes)?,
                 Step::Always(bytes) => {
                     while let Some(request) = self.read_request(true)? {
@@ -865,6 +839,4 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Less than a loopback segment would need smaller writes, each waiting for a delayed acknowledgement.
 const SMALL_BUFFER: usize = 128 * 1024;
-/// Long against the time that a byte takes, short against the limits that tests set.
-const TRICKLE_PAUSE: Duration = Duration::from_millis(2);
 const LISTEN_BACKLOG: i32 = 1024;

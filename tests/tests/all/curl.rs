@@ -292,7 +292,7 @@ impl Scenario {
                         .request()
                         .send(reply("302 Found", &location, "moved"))
                 }
-                Raw(length, bytes) => script.read(*length).send(bytes),
+                Raw(length, bytes) => script.take(*length).send(bytes),
                 Tls(acceptor) => script.tls(acceptor),
                 Fin => script.half_close(),
                 Next => {

@@ -1,7 +1,7 @@
 //! Regression tests of faults that show only on a simulated network, one test each.
 
 use std::cell::Cell;
-use std::io::{self, Read};
+use std::io;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,13 +11,18 @@ use std::time::Duration;
 use courser::net::Net;
 use courser::net::sim::{HttpServer, Link, Peer, SimNet, SimServer, Trace};
 use courser::{
-    Backoff, BalanceConfig, BreakerConfig, Call, Client, Config, ErrorKind, HostClient, HostConfig,
-    LimitExceeded, PeerFault, Phase, PipelineClient, PipelineConfig, Rate, Redirects, Request,
-    Response, Retry, RetryOn, RetryRule, RetryVia, Sent, Statuses, Upstream, WaitPolicy,
+    Backoff, BalanceConfig, BreakerConfig, Call, Client, Codings, Config, ErrorKind, HostClient,
+    HostConfig, HttpClient, LatePolicy, LimitExceeded, Limits, Misuse, Observer, ObserverEvent,
+    PeerFault, Phase, PipelineClient, PipelineConfig, Proxies, Rate, Read, Redirects, Request,
+    Response, Retry, RetryOn, RetryRule, RetryVia, Sent, Statuses, TimeLimit, TlsConfig, Upstream,
+    WaitPolicy,
 };
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
-use super::{Failing, MS, Script, client_of, near, numbered, place, silent, upstream};
+use super::{Failing, MS, Script, client_of, hear, ip, near, numbered, place, silent, upstream};
 
+const ABCD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
 fn one_host(config: HostConfig, net: &SimNet) -> HostClient<SimNet> {
@@ -258,7 +263,7 @@ struct Zeros {
     read: Arc<AtomicU64>,
 }
 
-impl Read for Zeros {
+impl io::Read for Zeros {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = buf.len().min(self.left as usize);
         buf[..n].fill(0);
@@ -423,6 +428,27 @@ fn settings_that_a_client_cannot_honour_make_no_client() {
         assert_kind!(error, ErrorKind::Misuse(misuse) if misuse.to_string().contains(what));
     }
     assert!(of_many(|_| ()).is_none() && pipelined(|_| ()).is_none());
+    let made = HostClient::with_net(
+        "https://api.sim".parse().unwrap(),
+        HostConfig::default(),
+        net.clone(),
+    );
+    assert_kind!(made.err().unwrap(), ErrorKind::Misuse(Misuse::NoResolver));
+    // Nor what a client of one host cannot do for a call.
+    let mut client = one_host(HostConfig::default(), &net);
+    let identity = TlsConfig::default().build().unwrap();
+    for (call, what) in [
+        (get("/", 0).tls(identity), "TLS settings of a call"),
+        (get("/", 0).proxies(Proxies::none()), "proxies of a call"),
+        (
+            get("/", 0).redirects(Redirects::limit(2)),
+            "redirects of a call",
+        ),
+    ] {
+        client.submit(call);
+        let error = client.wait(None).unwrap().unwrap().outcome.unwrap_err();
+        assert_kind!(error, ErrorKind::Misuse(misuse) if misuse.to_string().ends_with(what));
+    }
 }
 
 /// One address is slow to connect to, and the breaker of the other one is open: the call returns to where it waited.
@@ -556,4 +582,189 @@ fn a_pipelined_client_keeps_idle_connections_open_too() {
     client.get("/", &mut Response::new()).unwrap();
     client.maintain(60_000 * MS).unwrap();
     assert_eq!((client.counters().idle, client.counters().open), (2, 2));
+}
+
+#[test]
+fn a_body_that_was_complete_before_its_head_was_taken_is_told_of() {
+    let net = SimNet::new(1);
+    hear(&net, 1, |peer, _| peer.send(ABCD));
+    let mut client = one_host(HostConfig::default(), &net);
+    for tag in 0..2 {
+        client.submit(get("/", tag).streaming(true));
+    }
+    client.maintain(100 * MS).unwrap();
+    assert_eq!(client.counters().idle, 2, "both answers are in");
+    assert_eq!(client.readable_body(), None, "no head has been given");
+    let mut ended = 0;
+    while client.in_flight() > 0 {
+        client.wait(None).unwrap();
+        while let Some(id) = client.readable_body() {
+            let mut buf = [0; 64];
+            assert!(matches!(client.read_body(id, &mut buf), Ok(Read::Data(4))));
+            assert!(matches!(
+                client.read_body(id, &mut buf),
+                Ok(Read::End { .. })
+            ));
+            ended += 1;
+        }
+    }
+    assert_eq!(ended, 2);
+}
+
+#[test]
+fn a_buffer_without_room_takes_nothing_and_ends_nothing() {
+    let net = SimNet::new(1);
+    hear(&net, 1, |peer, _| peer.send(ABCD));
+    let mut client = one_host(HostConfig::default(), &net);
+    client.submit(get("/", 0).streaming(true));
+    let id = client.wait(None).unwrap().unwrap().body.unwrap();
+    client.maintain(100 * MS).unwrap();
+    assert_eq!(client.counters().idle, 1, "the whole body is here");
+    let mut buf = [0; 16];
+    for _ in 0..3 {
+        assert!(matches!(client.read_body(id, &mut []), Ok(Read::Data(0))));
+    }
+    assert!(matches!(client.read_body(id, &mut buf), Ok(Read::Data(4))));
+    assert_eq!(&buf[..4], b"abcd");
+    assert!(matches!(
+        client.read_body(id, &mut []),
+        Ok(Read::End { .. })
+    ));
+}
+
+#[test]
+fn endless_durations_are_as_good_as_never() {
+    let net = SimNet::new(1);
+    let is_late = Cell::new(true);
+    hear(&net, 1, move |peer, head| match head {
+        "x" => peer.send(OK),
+        head if head.starts_with("POST ") => peer.send("HTTP/1.1 100 Continue\r\n\r\n"),
+        _ if is_late.take() => {
+            peer.wait(1000 * MS);
+            peer.send(OK);
+        }
+        _ => peer.send(OK),
+    });
+    let mut config = HostConfig {
+        idle_timeout: Duration::MAX,
+        max_age: Some(Duration::MAX),
+        late: LatePolicy::Drain {
+            up_to: Duration::MAX,
+        },
+        ..HostConfig::default()
+    };
+    config.timeouts.connect = Some(Duration::MAX);
+    config.timeouts.first_byte = Some(Duration::MAX);
+    let mut client = one_host(config, &net);
+    let mut request = Request::post("/", "x");
+    request.expect_continue(Duration::MAX);
+    client.call(&mut request, &mut Response::new()).unwrap();
+    client.submit(get("/", 0).timeout(100 * MS));
+    let late = client.wait(None).unwrap().unwrap();
+    assert!(late.outcome.unwrap_err().is_timeout());
+    assert_eq!(client.counters().draining, 1);
+    client.get("/", &mut Response::new()).unwrap();
+}
+
+/// What a call says of its limits holds for all of its body, not for what comes before the first pause alone.
+#[test]
+fn a_calls_own_limits_hold_when_decoding_goes_on() {
+    let zeros = vec![0; 4 << 20];
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    io::Write::write_all(&mut encoder, &zeros).unwrap();
+    let coded = encoder.finish().unwrap();
+    let limits = |decode_ratio| Limits {
+        decode_ratio,
+        ..Limits::default()
+    };
+    for (of_client, of_call) in [(None, Some(100)), (Some(100), None)] {
+        let net = SimNet::new(1);
+        let coded = coded.clone();
+        hear(&net, 1, move |peer, _| {
+            let length = coded.len();
+            peer.send(format!(
+                "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {length}\r\n\r\n"
+            ));
+            peer.send(coded.clone());
+        });
+        let config = HostConfig {
+            stream_buffer: 1000,
+            codings: Codings::GZIP,
+            limits: limits(of_client),
+            ..HostConfig::default()
+        };
+        let mut client = one_host(config, &net);
+        client.submit(get("/", 0).streaming(true).limits(limits(of_call)));
+        let id = client.wait(None).unwrap().unwrap().body.unwrap();
+        let (mut total, mut buf) = (0, vec![0; 64 << 10]);
+        let outcome = loop {
+            match client.read_body(id, &mut buf) {
+                Ok(Read::Data(n)) => total += n,
+                Ok(Read::Pending) => {
+                    client.wait(None).unwrap();
+                    while client.readable_body().is_some() {}
+                }
+                Ok(Read::End { .. }) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        assert_eq!(outcome.is_ok() && total == zeros.len(), of_call.is_none());
+        if let Some(ratio) = of_call {
+            let error = outcome.unwrap_err();
+            assert_kind!(error, ErrorKind::Limit(LimitExceeded::DecodeRatio(n)) if *n == ratio);
+        }
+    }
+}
+
+/// There is nothing to look up, so no time is spent on it, and the observer gets no event of it.
+#[test]
+fn addresses_in_urls_are_not_looked_up() {
+    let net = SimNet::new(1);
+    hear(&net, 1, |peer, _| peer.send(OK));
+    let heard = Arc::new(AtomicU64::new(0));
+    let mut config = Config::default();
+    config.host.observer = Some(Observer::new({
+        let heard = Arc::clone(&heard);
+        move |event| {
+            if matches!(event, ObserverEvent::Resolved { .. }) {
+                heard.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    }));
+    config.host.dns.resolve("a.example", None, [ip(1)]);
+    let mut client = client_of(&net, config);
+    for (host, resolved) in [("10.0.0.1", false), ("a.example", true)] {
+        let report = client.get(&format!("http://{host}/"), &mut Response::new());
+        let timings = report.unwrap().timings();
+        assert!(timings.connect.is_some());
+        assert_eq!(timings.resolve.is_some(), resolved, "{host}");
+    }
+    assert_eq!(heard.load(Ordering::SeqCst), 1);
+}
+
+/// A call that blocks has its own deadline and its own settings, whatever the client, through the trait of all.
+#[test]
+fn a_blocking_call_has_a_deadline_of_its_own() {
+    let net = SimNet::new(1);
+    hear(&net, 1, |_, _| ());
+    let mut one_host = one_host(HostConfig::default(), &net);
+    let mut any_host = client_of(&net, Config::default());
+    let config = PipelineConfig::default();
+    let mut pipelined = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
+    let clients: [(&mut dyn HttpClient, &str); 3] = [
+        (&mut one_host, "/"),
+        (&mut any_host, "http://1.sim/"),
+        (&mut pipelined, "/"),
+    ];
+    for (client, target) in clients {
+        let began = net.now();
+        let done = client.perform(get(target, 7).timeout(30 * MS));
+        assert_kind!(
+            done.outcome.unwrap_err(),
+            ErrorKind::Timeout(TimeLimit::Total)
+        );
+        assert_eq!((done.tag, net.now() - began), (7, 30 * MS));
+        assert_eq!(done.report.timings().total, 30 * MS);
+        assert_eq!(client.in_flight(), 0);
+    }
 }

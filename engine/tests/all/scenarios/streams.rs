@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use courser::net::Net as _;
 use courser::net::sim::{Link, Peer, SimNet};
 use courser::{
-    Call, CallId, ErrorKind, HostClient, HostConfig, Phase, Read, Request, Response, TimeLimit,
-    Timeouts,
+    Bytes, Call, CallId, ErrorKind, HostClient, HostConfig, LimitExceeded, Phase, Read, Request,
+    Response, TimeLimit, Timeouts,
 };
 
-use super::{Script, place, upstream};
+use super::{Script, near, place, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -314,4 +314,95 @@ fn an_upload_ends_with_a_refusal_that_closes_and_with_a_complete_response() {
             assert_eq!((read, net.open_streams()), (length, 0));
         }
     }
+}
+
+/// The limit on the bytes of bodies that a client holds for all calls together.
+#[test]
+fn calls_that_hold_too_much_together_fail_and_the_others_go_on() {
+    const HALF: usize = 400_000;
+    const LIMIT: u64 = 1_000_000;
+    let client = |held_bytes| {
+        let net = SimNet::new(1);
+        let in_halves = |peer: &mut Peer<'_>, _: &[u8]| {
+            let length = 2 * HALF;
+            peer.send(format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n"
+            ));
+            peer.send(vec![b'x'; HALF]);
+            peer.wait(SECOND);
+            peer.send(vec![b'x'; HALF]);
+        };
+        net.listen(place(1), near(), Script(in_halves));
+        let config = HostConfig {
+            held_bytes: Some(held_bytes),
+            ..HostConfig::default()
+        };
+        HostClient::with_net(upstream(), config, net.clone()).unwrap()
+    };
+    let mut all = client(LIMIT);
+    for _ in 0..4 {
+        all.submit(Call::new(Request::get("/"), Response::new()));
+    }
+    let (mut failed, mut served) = (0, 0);
+    while let Some(done) = all.wait(None).unwrap() {
+        match done.outcome {
+            Ok(()) => served += 1,
+            Err(error) => {
+                assert_kind!(error, ErrorKind::Limit(LimitExceeded::HeldBytes(LIMIT)));
+                failed += 1;
+            }
+        }
+    }
+    // Four halves are too much, and so are two whole bodies.
+    assert!(
+        served >= 1 && failed >= 2 && served + failed == 4,
+        "{failed} failed"
+    );
+    // Bodies that were taken do not count, nor do those that a consumer reads as they come.
+    for _ in 0..5 {
+        let mut response = Response::new();
+        all.get("/", &mut response).unwrap();
+        assert_eq!(response.body().len(), 2 * HALF);
+    }
+    let (mut request, mut response) = (Request::get("/"), Response::new());
+    let mut one = client(1);
+    let mut body = one.open(&mut request, &mut response).unwrap();
+    let read = io::Read::read_to_end(&mut body, &mut Vec::new());
+    assert_eq!(read.unwrap(), 2 * HALF);
+}
+
+/// Pieces can be copied or taken, in any order.
+#[test]
+fn a_body_is_copied_and_taken_by_turns() {
+    const LENGTH: usize = 300_000;
+    let body: Vec<u8> = (0..LENGTH).map(|at| (at % 251) as u8).collect();
+    let sent = body.clone();
+    let (mut client, _) = client(Timeouts::default(), Link::default(), move |peer, _| {
+        peer.send(format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {LENGTH}\r\n\r\n"
+        ));
+        peer.send(sent.clone());
+    });
+    let (mut request, mut response) = (Request::get("/"), Response::new());
+    let mut received = client.open(&mut request, &mut response).unwrap();
+    let (mut all, mut kept): (Vec<u8>, Vec<(usize, Bytes)>) = (Vec::new(), Vec::new());
+    let mut piece = [0; 1000];
+    loop {
+        let n = received.read_some(&mut piece).unwrap();
+        all.extend(&piece[..n]);
+        let Some(chunk) = received.chunk().unwrap() else {
+            break;
+        };
+        all.extend(&chunk);
+        // A chunk that the caller keeps is not overwritten by later ones.
+        kept.push((all.len(), chunk));
+    }
+    assert!(received.chunk().unwrap().is_none());
+    received.finish().unwrap();
+    assert!(all == body);
+    for (end, chunk) in kept {
+        assert!(chunk == body[end - chunk.len()..end]);
+    }
+    client.get("/", &mut response).unwrap();
+    assert_eq!(client.counters().opened, 1);
 }

@@ -16,14 +16,10 @@ macro_rules! assert_kind {
 }
 
 mod dns;
-mod held;
 mod poor_network;
 mod proxy;
-mod regression;
 mod scarce;
-mod streaming;
 mod system;
-mod timeouts;
 mod tls;
 mod upgrade;
 mod uploads;

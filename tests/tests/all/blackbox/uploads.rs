@@ -4,43 +4,9 @@ use std::io::{self, Read};
 
 use courser::{Call, Request, Response};
 use tests::clients::{assert_nothing_left, client, drive_all, drive_until};
-use tests::script::{Gate, Script, Server, connection};
+use tests::script::{Gate, Server, connection};
 
-use super::OK;
 const REFUSED: &str = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig";
-
-#[test]
-fn t13_an_early_answer_during_an_upload_is_delivered() {
-    // The server answers after the head, reads nothing more, and ends in one of the ways in which servers end.
-    let endings: [fn(Script) -> Script; 4] = [
-        |script| script,
-        Script::half_close,
-        Script::close,
-        Script::reset,
-    ];
-    for (number, end) in endings.into_iter().enumerate() {
-        let gate = Gate::new();
-        let script = connection().small_buffers().head().send(REFUSED);
-        let script = script.wait(&gate);
-        let server = Server::play([end(script), connection().always(OK)]);
-        let mut client = client(&server);
-        let mut request = Request::new("POST", "/");
-        request.body_stream(io::repeat(b'x'), None);
-        client.submit(Call::new(request, Response::new()));
-        // For the endings that throw bytes away the answer is read first: no protocol can save more than that.
-        let mut completions =
-            drive_until(&mut client, "it is answered", |_, _| gate.arrived() == 1);
-        completions.extend(drive_all(&mut client));
-        gate.open();
-        let completion = completions.remove(0);
-        assert!(completion.outcome.is_ok(), "ending {number}");
-        assert_eq!(completion.response.status(), 413);
-        assert_eq!(completion.response.body(), b"big");
-        client.get("/", &mut Response::new()).unwrap();
-        assert_eq!(server.served_by(), [0, 1], "ending {number}");
-        assert_nothing_left(client, &server);
-    }
-}
 
 #[test]
 fn t13b_an_answer_followed_by_a_reset_is_delivered_not_the_broken_pipe() {

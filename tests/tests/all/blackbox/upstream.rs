@@ -5,9 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use courser::proto::Scheme;
 use courser::{
-    AddressPolicy, Call, Config, ConnectTo, ErrorKind, HostClient, HostConfig, Misuse, PemOrDer,
-    Proxies, Redirects, Reply, Report, Request, Resolver, Response, TlsConfig, UnixSocket,
-    Upstream,
+    AddressPolicy, Call, Config, ConnectTo, ErrorKind, HostClient, HostConfig, Proxies, Reply,
+    Report, Request, Resolver, Response, TlsConfig, UnixSocket, Upstream,
 };
 use tests::clients::{
     any_config, assert_none_left, assert_nothing_left, config, named_client, saying,
@@ -121,43 +120,6 @@ fn settings_of_names_and_addresses_hold() {
         assert_kind!(error, ErrorKind::Denied(ip) if *ip == HERE);
     }
     assert_eq!(server.accepted(), 1);
-}
-
-#[test]
-fn what_a_client_cannot_do_is_an_error() {
-    fn misuse<T>(made: Result<T, courser::Error>) -> String {
-        match made.err().expect("an error").kind() {
-            ErrorKind::Misuse(misuse) => misuse.to_string(),
-            kind => panic!("{kind:?}"),
-        }
-    }
-    let bad = with_tls(TlsConfig {
-        extra_roots: vec![PemOrDer::File("/no/such/file".into())],
-        ..TlsConfig::default()
-    });
-    let https: Upstream = "https://api.example".parse().unwrap();
-    assert!(misuse(HostClient::new(https.clone(), bad.clone())).contains("/no/such/file"));
-    // Without TLS, no file is read.
-    let http: Upstream = "http://127.0.0.1".parse().unwrap();
-    assert!(HostClient::new(http.clone(), bad).is_ok());
-    let net = courser::net::os::OsNet::new().unwrap();
-    let made = HostClient::with_net(https, config(), net);
-    assert_kind!(made.err().unwrap(), ErrorKind::Misuse(Misuse::NoResolver));
-
-    let server = Server::every(connection().always(OK));
-    let mut client = HostClient::new(Upstream::tcp([server.address()]), config()).unwrap();
-    let identity = TlsConfig::default().build().unwrap();
-    let redirects = Redirects::limit(2);
-    for (call, what) in [
-        (call("/").tls(identity), "TLS settings of a call"),
-        (call("/").proxies(Proxies::none()), "proxies of a call"),
-        (call("/").redirects(redirects), "redirects of a call"),
-    ] {
-        client.submit(call);
-        let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
-        assert!(misuse(done.outcome).ends_with(what));
-    }
-    assert_eq!(server.accepted(), 0);
 }
 
 // ---- Unix sockets of a client of any URL
