@@ -4,12 +4,11 @@
 //! cargo test --workspace --test servers -- --ignored                    # all servers that are installed
 //! cargo test --workspace --test servers -- --ignored nginx              # one server
 //! cargo test --workspace --test servers -- --ignored '[gate]'           # nginx, Apache httpd and HAProxy
-//! COURSER_BLESS=1 cargo test --workspace --test servers -- --ignored    # and write the rows to tests/README.md
 //! ```
 //!
 //! Each check asserts what the client must do with this server, and reports what the server did: it works, it lacks the
 //! feature, or it has a [`Quirk`] with which the client copes. The report must be what the server's file expects, in
-//! both directions, and the table in `tests/README.md` must show it.
+//! both directions.
 //!
 //! Servers that the gate or the campaign installs are required: a run without one of them fails. The others are tested
 //! when they are installed, and the end of the run names those that are not.
@@ -20,33 +19,26 @@ mod programs;
 mod quirk;
 mod running;
 mod site;
-mod table;
 
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
 
 use features::Feature;
-use matrix::{Outcome, Row};
+use matrix::Outcome;
 use programs::{PROGRAMS, Program, Script};
 use quirk::Quirk;
 use site::Site;
-use table::Table;
 
 fn main() -> ExitCode {
     let site = Arc::new(Site::new());
-    let rows: Arc<Mutex<Vec<Row>>> = Arc::default();
     let mut trials: Vec<Trial> = PROGRAMS
         .iter()
         .filter(|program| program.installed_by.is_some() || program.is_installed())
         .map(|program| {
-            let (site, rows) = (Arc::clone(&site), Arc::clone(&rows));
-            let run = move || {
-                let row = matrix::run(program, &site)?;
-                rows.lock().expect("no row was poisoned").push(row);
-                Ok(())
-            };
+            let site = Arc::clone(&site);
+            let run = move || Ok(matrix::run(program, &site)?);
             let kind = match program.installed_by {
                 Some(Script::Run) => "gate",
                 _ => "campaign",
@@ -56,21 +48,12 @@ fn main() -> ExitCode {
                 .with_ignored_flag(true)
         })
         .collect();
-    trials.push(Trial::test("the_table_is_what_is_expected", || {
-        Ok(Table::read().check()?)
-    }));
     trials.push(Trial::test("the_scripts_install_what_is_required", scripts));
     trials.push(Trial::test("each_quirk_has_a_server", each_quirk));
 
-    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
-    let rows = rows.lock().expect("no row was poisoned");
-    if !rows.is_empty() {
-        let mut table = Table::read();
-        table.replace(&rows);
-        println!("{table}");
-        if std::env::var_os("COURSER_BLESS").is_some() {
-            table.write();
-        }
+    let arguments = Arguments::from_args();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if arguments.ignored || arguments.include_ignored {
         report_missing();
     }
     conclusion.exit_code()

@@ -1,4 +1,4 @@
-//! One row of the matrix: all checks against one server, compared with what is expected.
+//! All checks against one server, compared with what is expected.
 
 use std::any::Any;
 use std::cell::OnceCell;
@@ -26,28 +26,20 @@ pub(crate) enum Outcome {
     Copes(Quirk),
 }
 
-/// What was seen of one server.
-pub(crate) struct Row {
-    pub(crate) program: &'static Program,
-    pub(crate) version: String,
-    pub(crate) outcomes: Vec<Outcome>,
-}
-
 /// Runs all checks against one server.
 ///
 /// # Errors
 /// The checks that failed, or that saw something else than is expected.
-pub(crate) fn run(program: &'static Program, site: &Site) -> Result<Row, String> {
+pub(crate) fn run(program: &'static Program, site: &Site) -> Result<(), String> {
     if !program.is_installed() {
         return Err(format!("not installed: {}", program.packages));
     }
     let bench = Bench::new(program, site);
-    let mut outcomes = Vec::new();
     let mut failures = Vec::new();
     for feature in Feature::ALL {
         let expected = program.expected(*feature);
         match catch_unwind(AssertUnwindSafe(|| feature.check(&bench))) {
-            Ok(seen) if seen == expected => outcomes.push(seen),
+            Ok(seen) if seen == expected => {}
             Ok(seen) => failures.push(format!("{feature:?}: {seen:?} instead of {expected:?}")),
             Err(panic) => failures.push(format!("{feature:?}: {}", message(&*panic))),
         }
@@ -56,12 +48,7 @@ pub(crate) fn run(program: &'static Program, site: &Site) -> Result<Row, String>
         let log = bench.log();
         return Err(format!("{}\n{log}", failures.join("\n")));
     }
-    let version = program.version();
-    Ok(Row {
-        program,
-        version,
-        outcomes,
-    })
+    Ok(())
 }
 
 /// What a check that failed says.

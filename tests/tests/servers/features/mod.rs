@@ -17,7 +17,7 @@ use courser::{Request, Response};
 
 use crate::matrix::{Bench, Outcome};
 
-/// A column of the table.
+/// What is checked of each server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Feature {
     KeepAlive,
@@ -46,7 +46,6 @@ pub(crate) enum Feature {
 }
 
 impl Feature {
-    /// All, in the order of the columns.
     pub(crate) const ALL: &[Self] = &[
         Self::KeepAlive,
         Self::AnnouncedEnd,
@@ -72,35 +71,6 @@ impl Feature {
         Self::TlsPipelining,
         Self::Restart,
     ];
-
-    /// The head of the column.
-    pub(crate) fn heading(self) -> &'static str {
-        match self {
-            Self::KeepAlive => "keep-alive",
-            Self::AnnouncedEnd => "its end",
-            Self::IdleEnd => "idle end",
-            Self::HalfClose => "half close",
-            Self::Head => "HEAD",
-            Self::NotModified => "304",
-            Self::NoContent => "204",
-            Self::Chunked => "chunked",
-            Self::Trailers => "trailers",
-            Self::Continue => "100",
-            Self::Refusal => "refused",
-            Self::EarlyAnswer => "early",
-            Self::Upload => "upload",
-            Self::ChunkedUpload => "chunked upload",
-            Self::Gzip => "gzip",
-            Self::Brotli => "br",
-            Self::Zstd => "zstd",
-            Self::Pipelining => "pipelining",
-            Self::Tls12 => "TLS 1.2",
-            Self::Tls13 => "TLS 1.3",
-            Self::Resumption => "resumption",
-            Self::TlsPipelining => "TLS pipelining",
-            Self::Restart => "restart",
-        }
-    }
 
     /// Checks the feature.
     ///

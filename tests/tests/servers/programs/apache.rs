@@ -2,10 +2,9 @@
 
 use std::process::Command;
 
-use super::{Program, Script, as_root};
+use super::{Program, SERVER, Script, as_root};
 use crate::features::Feature;
 use crate::running::Setup;
-use crate::site;
 
 pub(crate) const APACHE: Program = Program {
     name: "Apache httpd",
@@ -13,10 +12,9 @@ pub(crate) const APACHE: Program = Program {
     installed_by: Some(Script::Run),
     files: &["/usr/sbin/apache2"],
     forwards: true,
-    hello: site::HELLO,
     command,
     lacks: &[Feature::Trailers, Feature::Zstd],
-    copes: &[],
+    ..SERVER
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

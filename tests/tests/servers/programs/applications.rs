@@ -1,13 +1,11 @@
-//! Servers that are programs of the tests, each in a file below `tests/data/servers` that an interpreter runs: files by the
-//! server's own handler where it has one, the rest by an application.
+//! Servers of applications, which are below `tests/data/servers`; files by the server's own handler where it has one.
 
 use std::process::Command;
 
-use super::{Program, Script};
+use super::{Program, SERVER};
 use crate::features::Feature;
 use crate::quirk::Quirk;
 use crate::running::{Setup, data};
-use crate::site;
 
 pub(crate) const AIOHTTP: Program = Program {
     name: "aiohttp",
@@ -20,7 +18,7 @@ pub(crate) const AIOHTTP: Program = Program {
         Feature::Brotli,
         Feature::Zstd,
     ],
-    ..APPLICATION
+    ..SERVER
 };
 
 pub(crate) const HTTP_SERVER: Program = Program {
@@ -28,7 +26,8 @@ pub(crate) const HTTP_SERVER: Program = Program {
     packages: "python3",
     files: &[PYTHON],
     command: |setup| run(setup, PYTHON, "http_server.py"),
-    ..APPLICATION
+    lacks: &[Feature::Brotli, Feature::Zstd],
+    ..SERVER
 };
 
 pub(crate) const NODE: Program = Program {
@@ -38,7 +37,7 @@ pub(crate) const NODE: Program = Program {
     files: &[NODE_JS],
     command: |setup| run(setup, NODE_JS, "node.js"),
     lacks: &[Feature::Zstd],
-    ..APPLICATION
+    ..SERVER
 };
 
 pub(crate) const TWISTED: Program = Program {
@@ -58,7 +57,7 @@ pub(crate) const TWISTED: Program = Program {
         (Feature::NoContent, Quirk::NoContentLength),
         (Feature::Refusal, Quirk::ContinuesThenRefuses),
     ],
-    ..APPLICATION
+    ..SERVER
 };
 
 pub(crate) const WAITRESS: Program = Program {
@@ -85,7 +84,7 @@ pub(crate) const WAITRESS: Program = Program {
         (Feature::NoContent, Quirk::ClosesAfterNoContent),
         (Feature::Refusal, Quirk::ContinuesThenRefuses),
     ],
-    ..APPLICATION
+    ..SERVER
 };
 
 pub(crate) const WEBRICK: Program = Program {
@@ -107,25 +106,170 @@ pub(crate) const WEBRICK: Program = Program {
         (Feature::Refusal, Quirk::NeverContinues),
         (Feature::NotModified, Quirk::IgnoresDates),
     ],
-    ..APPLICATION
+    ..SERVER
 };
 
-/// What most of them have in common.
-const APPLICATION: Program = Program {
-    name: "",
-    packages: "",
-    installed_by: Some(Script::Long),
-    files: &[],
-    forwards: false,
-    hello: site::HELLO,
-    command: |_| None,
+pub(crate) const GO: Program = Program {
+    name: "Go net/http",
+    packages: "golang-go",
+    installed_by: None,
+    files: &["/usr/bin/go"],
+    command: go,
     lacks: &[Feature::Brotli, Feature::Zstd],
-    copes: &[],
+    ..SERVER
+};
+
+pub(crate) const GUNICORN: Program = Program {
+    name: "gunicorn",
+    packages: "gunicorn",
+    files: &["/usr/bin/gunicorn"],
+    command: gunicorn,
+    lacks: &[
+        Feature::AnnouncedEnd,
+        Feature::HalfClose,
+        Feature::Trailers,
+        Feature::Brotli,
+        Feature::Zstd,
+        Feature::Resumption,
+    ],
+    copes: &[
+        (Feature::Refusal, Quirk::ContinuesThenRefuses),
+        (Feature::Pipelining, Quirk::ForgetsRequests),
+        (Feature::TlsPipelining, Quirk::ForgetsRequests),
+    ],
+    ..SERVER
+};
+
+pub(crate) const PHP: Program = Program {
+    name: "PHP built-in",
+    packages: "php-cli",
+    files: &["/usr/bin/php"],
+    command: php,
+    lacks: &[
+        Feature::KeepAlive,
+        Feature::IdleEnd,
+        Feature::Chunked,
+        Feature::Trailers,
+        Feature::Brotli,
+        Feature::Zstd,
+        Feature::Tls12,
+        Feature::Tls13,
+        Feature::Resumption,
+        Feature::TlsPipelining,
+    ],
+    copes: &[
+        (Feature::Continue, Quirk::NeverContinues),
+        (Feature::Refusal, Quirk::NeverContinues),
+        (Feature::Pipelining, Quirk::NoPipelining),
+    ],
+    ..SERVER
+};
+
+pub(crate) const PUMA: Program = Program {
+    name: "Puma",
+    packages: "puma",
+    files: &["/usr/bin/puma"],
+    command: puma,
+    lacks: &[
+        Feature::HalfClose,
+        Feature::Trailers,
+        Feature::Brotli,
+        Feature::Zstd,
+    ],
+    copes: &[(Feature::Refusal, Quirk::ContinuesThenRefuses)],
+    ..SERVER
+};
+
+pub(crate) const UVICORN: Program = Program {
+    name: "uvicorn",
+    packages: "uvicorn",
+    files: &["/usr/bin/uvicorn"],
+    command: uvicorn,
+    lacks: &[
+        Feature::HalfClose,
+        Feature::Trailers,
+        Feature::Brotli,
+        Feature::Zstd,
+    ],
+    ..SERVER
 };
 
 fn run(setup: &Setup<'_>, interpreter: &str, script: &str) -> Option<Command> {
     let mut command = setup.application(interpreter);
     command.arg(data(script));
+    Some(command)
+}
+
+fn go(setup: &Setup<'_>) -> Option<Command> {
+    let program = setup.place.join("server");
+    let mut go = Command::new("/usr/bin/go");
+    go.args(["build", "-o"])
+        .arg(&program)
+        .arg(data("server.go"));
+    let output = go.output().expect("run go");
+    assert!(output.status.success(), "{output:?}");
+    Some(setup.application(program.to_str()?))
+}
+
+fn gunicorn(setup: &Setup<'_>) -> Option<Command> {
+    let mut command = setup.application("/usr/bin/gunicorn");
+    command.args(["--worker-class", "gthread", "--threads", "8"]);
+    command
+        .arg("--keep-alive")
+        .arg(setup.idle_seconds().to_string());
+    command.arg("--bind").arg(setup.address.to_string());
+    command.arg("--worker-tmp-dir").arg(setup.place);
+    command.arg("--pythonpath").arg(data(""));
+    if setup.is_tls() {
+        command.arg("--certfile").arg(&setup.site.chain);
+        command.arg("--keyfile").arg(&setup.site.key);
+    }
+    command.arg("wsgi:application");
+    Some(command)
+}
+
+fn php(setup: &Setup<'_>) -> Option<Command> {
+    if setup.is_tls() {
+        return None;
+    }
+    let mut command = setup.application("/usr/bin/php");
+    command.args(["-d", "post_max_size=64M", "-S"]);
+    command.arg(setup.address.to_string());
+    command.arg("-t").arg(setup.root()).arg(data("router.php"));
+    Some(command)
+}
+
+fn puma(setup: &Setup<'_>) -> Option<Command> {
+    let (address, idle) = (setup.address, setup.idle_seconds());
+    let (chain, key) = (setup.site.chain.display(), setup.site.key.display());
+    let bind = if setup.is_tls() {
+        format!("ssl://{address}?cert={chain}&key={key}")
+    } else {
+        format!("tcp://{address}")
+    };
+    let text = format!("bind \"{bind}\"\nthreads 8, 8\npersistent_timeout {idle}\n");
+    let configuration = setup.write("puma.rb", text);
+    let mut command = setup.application("/usr/bin/puma");
+    command.args(["-e", "production", "-C"]).arg(configuration);
+    command.arg(data("config.ru"));
+    Some(command)
+}
+
+fn uvicorn(setup: &Setup<'_>) -> Option<Command> {
+    let mut command = setup.application("/usr/bin/uvicorn");
+    command.arg("--host").arg(setup.address.ip().to_string());
+    command.arg("--port").arg(setup.port());
+    command
+        .arg("--timeout-keep-alive")
+        .arg(setup.idle_seconds().to_string());
+    command.args(["--http", "h11", "--app-dir"]).arg(data(""));
+    if setup.is_tls() {
+        command.arg("--ssl-certfile").arg(&setup.site.chain);
+        // By default there are no ciphers with GCM, and so none in common with rustls for TLS 1.2.
+        command.args(["--ssl-ciphers", "ECDHE+AESGCM"]);
+        command.arg("--ssl-keyfile").arg(&setup.site.key);
+    }
+    command.arg("asgi:application");
     Some(command)
 }
 

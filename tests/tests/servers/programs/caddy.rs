@@ -2,10 +2,9 @@
 
 use std::process::Command;
 
-use super::Program;
+use super::{Program, SERVER};
 use crate::features::Feature;
 use crate::running::Setup;
-use crate::site;
 
 pub(crate) const CADDY: Program = Program {
     name: "Caddy",
@@ -13,10 +12,9 @@ pub(crate) const CADDY: Program = Program {
     installed_by: None,
     files: &["/usr/bin/caddy"],
     forwards: true,
-    hello: site::HELLO,
     command,
     lacks: &[Feature::HalfClose, Feature::Brotli],
-    copes: &[],
+    ..SERVER
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

@@ -2,19 +2,17 @@
 
 use std::process::Command;
 
-use super::{Program, Script};
+use super::{Program, SERVER};
 use crate::running::Setup;
 
 pub(crate) const GNUTLS_SERV: Program = Program {
     name: "gnutls-serv",
     packages: "gnutls-bin",
-    installed_by: Some(Script::Long),
     files: &["/usr/bin/gnutls-serv"],
-    forwards: false,
     hello: b"",
     command,
     lacks: super::ALL_BUT_TLS,
-    copes: &[],
+    ..SERVER
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

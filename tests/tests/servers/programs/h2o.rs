@@ -2,19 +2,16 @@
 
 use std::process::Command;
 
-use super::{Program, Script};
+use super::{Program, SERVER};
 use crate::features::Feature;
 use crate::quirk::Quirk;
 use crate::running::Setup;
-use crate::site;
 
 pub(crate) const H2O: Program = Program {
     name: "H2O",
     packages: "h2o",
-    installed_by: Some(Script::Long),
     files: &["/usr/bin/h2o"],
     forwards: true,
-    hello: site::HELLO,
     command,
     lacks: &[
         Feature::AnnouncedEnd,
@@ -23,6 +20,7 @@ pub(crate) const H2O: Program = Program {
         Feature::Zstd,
     ],
     copes: &[(Feature::Refusal, Quirk::ContinuesThenRefuses)],
+    ..SERVER
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

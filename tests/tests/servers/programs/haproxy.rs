@@ -2,10 +2,9 @@
 
 use std::process::Command;
 
-use super::{Program, Script};
+use super::{Program, SERVER, Script};
 use crate::features::Feature;
 use crate::running::Setup;
-use crate::site;
 
 pub(crate) const HAPROXY: Program = Program {
     name: "HAProxy",
@@ -13,10 +12,9 @@ pub(crate) const HAPROXY: Program = Program {
     installed_by: Some(Script::Run),
     files: &["/usr/sbin/haproxy"],
     forwards: true,
-    hello: site::HELLO,
     command,
     lacks: &[Feature::AnnouncedEnd, Feature::Brotli, Feature::Zstd],
-    copes: &[],
+    ..SERVER
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

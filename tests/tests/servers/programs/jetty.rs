@@ -2,21 +2,18 @@
 
 use std::process::Command;
 
-use super::Program;
+use super::{Program, SERVER};
 use crate::features::Feature;
 use crate::running::{Setup, data};
-use crate::site;
 
 pub(crate) const JETTY: Program = Program {
     name: "Jetty",
     packages: "jetty9 default-jdk-headless",
     installed_by: None,
     files: &["/usr/bin/javac", "/usr/share/java/jetty9-server.jar"],
-    forwards: false,
-    hello: site::HELLO,
     command,
     lacks: &[Feature::Brotli, Feature::Zstd],
-    copes: &[],
+    ..SERVER
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

@@ -2,26 +2,24 @@
 
 use std::process::Command;
 
-use super::{Program, Script};
+use super::{Program, SERVER};
 use crate::features::Feature;
 use crate::quirk::Quirk;
 use crate::running::Setup;
-use crate::site;
 
 pub(crate) const LIGHTTPD: Program = Program {
     name: "lighttpd",
     packages: "lighttpd lighttpd-mod-deflate lighttpd-mod-openssl",
-    installed_by: Some(Script::Long),
     files: &[
         "/usr/sbin/lighttpd",
         "/usr/lib/lighttpd/mod_deflate.so",
         "/usr/lib/lighttpd/mod_openssl.so",
     ],
     forwards: true,
-    hello: site::HELLO,
     command,
     lacks: &[Feature::HalfClose, Feature::Chunked],
     copes: &[(Feature::Trailers, Quirk::TrailerInHead)],
+    ..SERVER
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

@@ -2,19 +2,15 @@
 
 use std::process::Command;
 
-use super::{Program, Script};
+use super::{Program, SERVER};
 use crate::features::Feature;
 use crate::quirk::Quirk;
 use crate::running::Setup;
-use crate::site;
 
 pub(crate) const MINI_HTTPD: Program = Program {
     name: "mini_httpd",
     packages: "mini-httpd",
-    installed_by: Some(Script::Long),
     files: &["/usr/sbin/mini_httpd"],
-    forwards: false,
-    hello: site::HELLO,
     command,
     lacks: &[
         Feature::KeepAlive,
@@ -37,6 +33,7 @@ pub(crate) const MINI_HTTPD: Program = Program {
         (Feature::Pipelining, Quirk::NoPipelining),
         (Feature::TlsPipelining, Quirk::NoPipelining),
     ],
+    ..SERVER
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

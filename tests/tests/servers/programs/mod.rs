@@ -4,19 +4,14 @@ mod apache;
 mod applications;
 mod caddy;
 mod gnutls_serv;
-mod go;
-mod gunicorn;
 mod h2o;
 mod haproxy;
 mod jetty;
 mod lighttpd;
 mod mini_httpd;
 mod nginx;
-mod php;
-mod puma;
 mod s_server;
 mod squid;
-mod uvicorn;
 mod varnish;
 
 use std::path::Path;
@@ -26,14 +21,14 @@ use crate::features::Feature;
 use crate::matrix::Outcome;
 use crate::quirk::Quirk;
 use crate::running::Setup;
+use crate::site;
 
 pub(crate) use applications::HTTP_SERVER;
 
 /// A server.
 pub(crate) struct Program {
-    /// As the table calls it.
     pub(crate) name: &'static str,
-    /// Debian's packages, the one with the version first.
+    /// Debian's packages.
     pub(crate) packages: &'static str,
     /// The script that installs it. With one, a run without the server fails.
     pub(crate) installed_by: Option<Script>,
@@ -50,6 +45,19 @@ pub(crate) struct Program {
     /// What the server does in its own way.
     pub(crate) copes: &'static [(Feature, Quirk)],
 }
+
+/// What most servers have in common.
+const SERVER: Program = Program {
+    name: "",
+    packages: "",
+    installed_by: Some(Script::Long),
+    files: &[],
+    forwards: false,
+    hello: site::HELLO,
+    command: |_| None,
+    lacks: &[],
+    copes: &[],
+};
 
 /// A script that installs packages before it runs these tests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -70,7 +78,6 @@ impl Script {
     }
 }
 
-/// In the order of the table.
 pub(crate) const PROGRAMS: &[&Program] = &[
     &nginx::NGINX,
     &apache::APACHE,
@@ -81,17 +88,17 @@ pub(crate) const PROGRAMS: &[&Program] = &[
     &varnish::VARNISH,
     &squid::SQUID,
     &applications::NODE,
-    &go::GO,
+    &applications::GO,
     &applications::HTTP_SERVER,
-    &gunicorn::GUNICORN,
-    &uvicorn::UVICORN,
+    &applications::GUNICORN,
+    &applications::UVICORN,
     &applications::WAITRESS,
     &applications::AIOHTTP,
     &applications::TWISTED,
-    &puma::PUMA,
+    &applications::PUMA,
     &applications::WEBRICK,
     &jetty::JETTY,
-    &php::PHP,
+    &applications::PHP,
     &mini_httpd::MINI_HTTPD,
     &s_server::S_SERVER,
     &gnutls_serv::GNUTLS_SERV,
@@ -111,19 +118,6 @@ impl Program {
             true => Outcome::Lacks,
             false => Outcome::Works,
         }
-    }
-
-    /// The version without what Debian adds to it.
-    pub(crate) fn version(&self) -> String {
-        let package = self.packages.split(' ').next().unwrap_or_default();
-        let output = Command::new("/usr/bin/dpkg-query")
-            .args(["-W", "-f", "${Version}", package])
-            .output();
-        let text = output.map(|output| output.stdout).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let upstream = text.split_once(':').map_or(&*text, |(_, rest)| rest);
-        let end = upstream.find(['-', '+', '~']).unwrap_or(upstream.len());
-        upstream[..end].to_owned()
     }
 }
 

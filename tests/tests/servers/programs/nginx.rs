@@ -2,10 +2,9 @@
 
 use std::process::Command;
 
-use super::{Program, Script, as_root};
+use super::{Program, SERVER, Script, as_root};
 use crate::features::Feature;
 use crate::running::Setup;
-use crate::site;
 
 pub(crate) const NGINX: Program = Program {
     name: "nginx",
@@ -16,10 +15,9 @@ pub(crate) const NGINX: Program = Program {
         "/usr/lib/nginx/modules/ngx_http_brotli_filter_module.so",
     ],
     forwards: true,
-    hello: site::HELLO,
     command,
     lacks: &[Feature::Zstd],
-    copes: &[],
+    ..SERVER
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

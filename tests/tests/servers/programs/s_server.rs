@@ -2,22 +2,19 @@
 
 use std::process::Command;
 
-use super::{Program, Script};
+use super::{Program, SERVER};
 use crate::features::Feature;
 use crate::quirk::Quirk;
 use crate::running::Setup;
-use crate::site;
 
 pub(crate) const S_SERVER: Program = Program {
     name: "openssl s_server",
     packages: "openssl",
-    installed_by: Some(Script::Long),
     files: &["/usr/bin/openssl"],
-    forwards: false,
-    hello: site::HELLO,
     command,
     lacks: super::ALL_BUT_TLS,
     copes: &[(Feature::TlsPipelining, Quirk::NoPipelining)],
+    ..SERVER
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

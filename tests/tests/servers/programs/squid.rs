@@ -2,18 +2,15 @@
 
 use std::process::Command;
 
-use super::{Program, Script};
+use super::{Program, SERVER};
 use crate::features::Feature;
 use crate::running::Setup;
-use crate::site;
 
 pub(crate) const SQUID: Program = Program {
     name: "Squid",
     packages: "squid-openssl",
-    installed_by: Some(Script::Long),
     files: &["/usr/sbin/squid"],
     forwards: true,
-    hello: site::HELLO,
     command,
     lacks: &[
         Feature::AnnouncedEnd,
@@ -22,7 +19,7 @@ pub(crate) const SQUID: Program = Program {
         Feature::Brotli,
         Feature::Zstd,
     ],
-    copes: &[],
+    ..SERVER
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {

@@ -2,19 +2,16 @@
 
 use std::process::Command;
 
-use super::{Program, Script};
+use super::{Program, SERVER};
 use crate::features::Feature;
 use crate::quirk::Quirk;
 use crate::running::Setup;
-use crate::site;
 
 pub(crate) const VARNISH: Program = Program {
     name: "Varnish",
     packages: "varnish",
-    installed_by: Some(Script::Long),
     files: &["/usr/sbin/varnishd"],
     forwards: true,
-    hello: site::HELLO,
     command,
     lacks: &[
         Feature::AnnouncedEnd,
@@ -29,6 +26,7 @@ pub(crate) const VARNISH: Program = Program {
         Feature::TlsPipelining,
     ],
     copes: &[(Feature::Refusal, Quirk::ContinuesThenRefuses)],
+    ..SERVER
 };
 
 fn command(setup: &Setup<'_>) -> Option<Command> {
