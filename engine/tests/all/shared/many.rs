@@ -1,10 +1,6 @@
 //! `Shared<Client>`: many hosts on several threads. One server stands for all hosts and tells them apart by `Host`.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Mutex;
-use std::thread::ThreadId;
-
-use courser::{Client, Config, ConnectTo, Observer, ObserverEvent, Redirects};
+use courser::{Client, Config, ConnectTo, Redirects};
 
 use super::*;
 
@@ -50,47 +46,6 @@ fn assert_caps(server: &Server, cap: usize) {
     let most = server.most_connections();
     assert_eq!(most.len(), HOSTS);
     assert!(most.values().all(|most| *most <= cap), "{most:?}");
-}
-
-#[test]
-fn hosts_spread_over_threads_and_each_keeps_its_cap() {
-    let server = Server::start();
-    let seen: Arc<Mutex<HashMap<String, HashSet<ThreadId>>>> = Arc::default();
-    let mut config = config(&server, 2);
-    config.host.observer = Some(Observer::new({
-        let seen = Arc::clone(&seen);
-        move |event| {
-            if let ObserverEvent::Sending { head, .. } = event {
-                let head = String::from_utf8_lossy(head);
-                let host = head.lines().find_map(|line| line.strip_prefix("Host: "));
-                let mut seen = seen.lock().unwrap();
-                let threads = seen.entry(host.unwrap().to_owned()).or_default();
-                threads.insert(thread::current().id());
-            }
-        }
-    }));
-    let client = spawn(3, config);
-    thread::scope(|scope| {
-        for caller in 0..16 {
-            let client = &client;
-            scope.spawn(move || {
-                let mut response = Response::new();
-                for turn in 0..100 {
-                    let path = format!("/{caller}/{turn}");
-                    let url = url((caller + turn) % HOSTS, caller + turn / HOSTS, &path);
-                    client.get(&url, &mut response).unwrap();
-                    assert_eq!(response.body(), path.as_bytes());
-                }
-            });
-        }
-    });
-    assert_caps(&server, 2);
-    let seen = seen.lock().unwrap();
-    assert_eq!(seen.len(), HOSTS);
-    assert!(seen.values().all(|threads| threads.len() == 1), "{seen:?}");
-    let threads: HashSet<_> = seen.values().flatten().collect();
-    assert_eq!(threads.len(), 3);
-    assert_eq!(client.stats().statuses[2], 1_600);
 }
 
 #[test]

@@ -61,43 +61,6 @@ fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 #[test]
-fn a_blocking_call_gets_its_answer_and_its_buffers() {
-    let server = Server::start();
-    let client = default_client(&server);
-    let (mut request, mut response) = (Request::post("/a", "body"), Response::new());
-    // The server reads the body as the start of the next request, so this connection serves one call only.
-    request.header("Connection", "close");
-    let report = client.call(&mut request, &mut response).unwrap();
-    assert_eq!((request.target(), response.body()), ("/a", &b"/a"[..]));
-    assert_eq!(report.attempts(), 1);
-    client.get("/b", &mut response).unwrap();
-    assert_eq!(response.body(), b"/b");
-    assert_eq!(client.in_flight(), 0);
-}
-
-#[test]
-fn completions_arrive_on_a_channel_with_their_tags() {
-    let server = Server::start();
-    let client = default_client(&server);
-    let (sender, arrived) = courser::completions();
-    for tag in 0..500 {
-        client
-            .submit(call(&format!("/{tag}")).tag(tag), &sender)
-            .unwrap();
-    }
-    drop(sender);
-    let mut tags = Vec::new();
-    for done in arrived {
-        done.outcome.unwrap();
-        assert_eq!(done.response.body(), format!("/{}", done.tag).as_bytes());
-        tags.push(done.tag);
-    }
-    tags.sort_unstable();
-    assert!(tags.into_iter().eq(0..500));
-    assert_eq!(client.in_flight(), 0);
-}
-
-#[test]
 fn a_dropped_future_cancels_its_call() {
     let server = Server::start();
     let client = default_client(&server);
