@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use courser::{
-    Answer, Call, Client, Completion, Config, DnsError, HostClient, HostConfig, Reply, Resolver,
-    Timeouts, Upstream,
+    Answer, Call, Client, Completion, Config, DnsError, HostClient, HostConfig, HttpClient, Reply,
+    Resolver, Timeouts, Upstream,
 };
 
 use crate::script::{PATIENCE, Server};
@@ -59,7 +59,7 @@ pub fn drive_until(
 }
 
 /// Drives the client until nothing is in flight, and returns what completed, in the order of completion.
-pub fn drive_all(client: &mut HostClient) -> Vec<Completion> {
+pub fn drive_all(client: &mut impl HttpClient) -> Vec<Completion> {
     let mut completions = Vec::new();
     while let Some(completion) = client.wait(Some(PATIENCE)).expect("poll") {
         completions.push(completion);
@@ -69,7 +69,7 @@ pub fn drive_all(client: &mut HostClient) -> Vec<Completion> {
 }
 
 /// Submits all calls and returns their completions, sorted by tag.
-pub fn run(client: &mut HostClient, calls: impl IntoIterator<Item = Call>) -> Vec<Completion> {
+pub fn run(client: &mut impl HttpClient, calls: impl IntoIterator<Item = Call>) -> Vec<Completion> {
     for call in calls {
         client.submit(call);
     }
@@ -136,20 +136,6 @@ impl Resolver for Saying {
 /// A client of any URL with a resolver.
 pub fn named_client(config: Config, resolver: impl Resolver + 'static) -> Client {
     Client::with_resolver(config, resolver).expect("a readiness queue")
-}
-
-/// Submits all calls and returns their completions, sorted by tag.
-pub fn run_any(client: &mut Client, calls: impl IntoIterator<Item = Call>) -> Vec<Completion> {
-    for call in calls {
-        client.submit(call);
-    }
-    let mut completions = Vec::new();
-    while let Some(completion) = client.wait(Some(PATIENCE)).expect("poll") {
-        completions.push(completion);
-    }
-    assert_eq!(client.in_flight(), 0, "calls hang: {:?}", client.counters());
-    completions.sort_by_key(|completion| completion.tag);
-    completions
 }
 
 /// With no call in flight nothing may be at work; with the idle connections closed, nothing is open; with the client

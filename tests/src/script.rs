@@ -18,7 +18,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -61,12 +61,6 @@ impl Server {
     pub fn on_unix_socket(script: Script) -> Self {
         let (listener, place) = listen_at_path().expect("listen on a Unix socket");
         Self::run(listener, place, Behaviour::Every(script))
-    }
-
-    /// A TCP server at that address, such as one of several with one port, that plays the same script on every connection.
-    pub fn start_at(address: SocketAddr, script: Script) -> io::Result<Self> {
-        let (listener, place) = listen_at(address)?;
-        Ok(Self::run(listener, place, Behaviour::Every(script)))
     }
 
     fn start(behaviour: Behaviour) -> Self {
@@ -382,30 +376,6 @@ impl Gate {
         }
         Ok(())
     }
-}
-
-/// Servers at each of these addresses with one free port, or what else `start` makes there.
-pub fn on_one_port<T>(ips: &[&str], start: impl Fn(SocketAddr) -> io::Result<T>) -> Vec<T> {
-    for _ in 0..100 {
-        // The port is free at the first address; it usually is at the others.
-        let port = Socket::new(Domain::IPV4, Type::STREAM, None).and_then(|socket| {
-            socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
-            socket.local_addr()
-        });
-        let port = port
-            .ok()
-            .and_then(|address| address.as_socket())
-            .map(|a| a.port());
-        let port = port.expect("a free port");
-        let each = ips.iter().map(|ip| {
-            let ip: IpAddr = ip.parse().expect("an address");
-            start(SocketAddr::new(ip, port))
-        });
-        if let Ok(all) = each.collect() {
-            return all;
-        }
-    }
-    panic!("no port is free at all of {ips:?}");
 }
 
 #[derive(Clone)]

@@ -3,9 +3,6 @@
 //! What a lower level shows is not shown again: bytes are in the tables beside the parsers, policies in their own tests and
 //! models, the whole client under faults in `engine/tests/sim` and `engine/tests/all/scenarios`. Here is one test for
 //! each thing that only sockets, other processes and the system show, and for what joins an option to what it does.
-//!
-//! Tests whose names begin with a letter and a number (`p05_...`, `t02_...`) are the scenarios that the test suite of
-//! fasthttp's client has; names with `rfc_`, `fault_` and `leak_` are what every suite should have.
 
 /// The error is of that kind.
 macro_rules! assert_kind {

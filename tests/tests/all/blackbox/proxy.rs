@@ -8,10 +8,10 @@ use std::time::Duration;
 use courser::proto::ProxyFault;
 use courser::{
     AddressPolicy, Call, Client, Config, DnsError, ErrorKind, Observer, ObserverEvent, Phase,
-    Proxies, Report, Request, Response, Sent, Timeouts, TlsConfig, TlsFault,
+    Proxies, Report, Request, Response, Sent, TlsConfig, TlsFault,
 };
-use tests::clients::{any_client, any_config, assert_none_left, named_client, run_any, saying};
-use tests::script::{PATIENCE, Script, Server, connection};
+use tests::clients::{any_config, assert_none_left, named_client, run, saying};
+use tests::script::{Script, Server, connection};
 use tests::tls::{Acceptor, Authority};
 
 use super::OK;
@@ -21,17 +21,6 @@ const ESTABLISHED: &str = "HTTP/1.1 200 Connection established\r\n\r\n";
 const REACHED: [u8; 10] = [5, 0, 0, 1, 0, 0, 0, 0, 0, 0];
 /// `user:secret` in Basic.
 const BASIC: &str = "Basic dXNlcjpzZWNyZXQ=";
-const DEADLINE: Timeouts = Timeouts {
-    total_streamed: None,
-    total: Some(PATIENCE),
-    queue: None,
-    resolve: None,
-    connect: None,
-    handshake: None,
-    write: None,
-    first_byte: None,
-    between_bytes: None,
-};
 
 fn config(proxies: Proxies) -> Config {
     let mut config = Config {
@@ -50,7 +39,6 @@ fn all(scheme: &str, proxy: &Server) -> Proxies {
 fn client(proxies: Proxies, tls: TlsConfig) -> Client {
     let mut config = config(proxies);
     config.host.tls = tls;
-    config.host.timeouts = DEADLINE;
     named_client(config, saying(&[]))
 }
 
@@ -213,37 +201,6 @@ fn headers_for_the_proxy() {
     assert_none_left(client, [&proxy, &secure, &direct]);
 }
 
-/// Without proxies it is the caller's header, as in a request that is made for a proxy by hand. A call with proxies of
-/// its own to the same server is another matter, and so is a call without proxies of a client that has some.
-#[test]
-fn proxy_authorization_without_proxies() {
-    let server = Server::every(connection().always(OK));
-    let url = format!("http://{}/", server.address());
-    let excepted = || all("http", &server).except("127.0.0.0/8");
-    let told = |client: &mut Client, own: Option<Proxies>| {
-        let mut request = Request::get(&url);
-        request.header("Proxy-Authorization", "own");
-        let mut call = Call::new(request, Response::new());
-        if let Some(own) = own {
-            call = call.proxies(own);
-        }
-        run_any(client, [call]).remove(0).outcome.unwrap();
-        let seen = server.requests().pop().unwrap();
-        seen.header("proxy-authorization").len()
-    };
-    let mut without = any_client(config(Proxies::none()));
-    for _ in 0..2 {
-        assert_eq!(told(&mut without, None), 1);
-        assert_eq!(told(&mut without, Some(excepted())), 0);
-        assert_eq!(told(&mut without, Some(Proxies::none())), 1);
-    }
-    let mut with = any_client(config(excepted()));
-    assert_eq!(told(&mut with, None), 0);
-    assert_eq!(told(&mut with, Some(Proxies::none())), 0);
-    assert_none_left(without, []);
-    assert_none_left(with, [&server]);
-}
-
 /// The client or the call chooses the proxies. The URL leads to its server directly, by a tunnel or through SOCKS.
 #[test]
 fn proxy_authorization_reaches_no_server_by_any_way() {
@@ -272,13 +229,20 @@ fn proxy_authorization_reaches_no_server_by_any_way() {
                 false => (proxies.clone(), call),
             };
             let mut client = client(of_client, TlsConfig::default());
-            run_any(&mut client, [call]).remove(0).outcome.unwrap();
+            run(&mut client, [call]).remove(0).outcome.unwrap();
             let seen = server.requests().pop().unwrap();
             assert_eq!(seen.header("x-other"), ["stays"], "{way}");
             let told = seen.header("proxy-authorization");
             assert!(told.is_empty(), "{way}, by the call: {by_call}");
         }
     }
+    // Without proxies it is the caller's header, as in a request that is made for a proxy by hand.
+    let mut request = Request::get(format!("http://{to}/"));
+    request.header("Proxy-Authorization", "own");
+    let mut client = client(Proxies::none(), TlsConfig::default());
+    client.call(&mut request, &mut Response::new()).unwrap();
+    let seen = server.requests().pop().unwrap();
+    assert_eq!(seen.header("proxy-authorization"), ["own"]);
 }
 
 #[test]
@@ -516,7 +480,7 @@ fn the_proxies_of_one_call_hold_for_it_alone() {
             if let Some(own) = own {
                 call = call.proxies(own);
             }
-            let done = run_any(&mut client, [call]).remove(0);
+            let done = run(&mut client, [call]).remove(0);
             done.outcome.unwrap();
             request = done.request;
         }

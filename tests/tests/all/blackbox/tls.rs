@@ -10,7 +10,7 @@ use courser::{
 };
 use rustls::SupportedProtocolVersion;
 use rustls::version::{TLS12, TLS13};
-use tests::clients::{any_client, any_config, assert_none_left, run_any};
+use tests::clients::{any_client, any_config, assert_none_left, run};
 use tests::script::{PATIENCE, Server, connection, eventually};
 use tests::tls::{Acceptor, Authority};
 
@@ -70,7 +70,7 @@ fn who_one_call_is_holds_for_it_alone() {
         if let Some(own) = own {
             call = call.tls(own.clone());
         }
-        run_any(&mut client, [call]).remove(0)
+        run(&mut client, [call]).remove(0)
     };
     for own in [&first, &second, &first, &second] {
         run(Some(own)).outcome.unwrap();
@@ -136,7 +136,7 @@ fn silence_ends_by_the_limit_and_by_the_deadline() {
         let server = Server::play([connection()]);
         let mut client = client(authority.trusted());
         let call = Call::new(Request::get(url(&server)), Response::new());
-        let done = run_any(&mut client, [call.timeouts(timeouts)]).remove(0);
+        let done = run(&mut client, [call.timeouts(timeouts)]).remove(0);
         let error = done.outcome.unwrap_err();
         assert_kind!(error, ErrorKind::Timeout(by) if *by == limit);
         // A busy machine may not have connected by then.
@@ -335,7 +335,7 @@ fn a_client_certificate_stays_with_its_origin() {
             if by_call {
                 call = call.tls(identity.clone());
             }
-            run_any(&mut client, [call]).remove(0).outcome.unwrap();
+            run(&mut client, [call]).remove(0).outcome.unwrap();
         }
         assert_eq!(here.sessions()[0].client_certificates, 1);
         let sessions = there.sessions();

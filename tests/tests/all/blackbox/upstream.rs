@@ -1,5 +1,4 @@
-//! Clients of one upstream over TLS, and by a name: what the server sees, whom the client trusts, and what becomes of
-//! pipelined calls.
+//! Clients of one upstream over TLS, and by a name, and of Unix sockets: what the server sees, and whom the client trusts.
 
 use std::net::{IpAddr, Ipv4Addr};
 
