@@ -49,8 +49,6 @@ pub enum Reply {
     Code(ResponseCode, Option<u32>),
     /// An empty answer that does not fit into a datagram.
     Truncated,
-    /// Nothing.
-    Silence,
 }
 
 impl Reply {
@@ -223,7 +221,6 @@ impl Shared {
                 }
             }
             Reply::Truncated => reply.metadata.truncation = true,
-            Reply::Silence => return None,
         }
         reply.to_vec().ok()
     }

@@ -14,9 +14,7 @@ use rcgen::{
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{
-    HandshakeKind, RootCertStore, ServerConfig, ServerConnection, SupportedProtocolVersion,
-};
+use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection};
 use socket2::Socket;
 
 /// A certificate authority.
@@ -90,32 +88,25 @@ impl Leaf {
 
     /// A server that shows this certificate, speaks both versions, prefers `h2` and remembers sessions.
     pub fn acceptor(&self) -> Acceptor {
-        self.acceptor_with(rustls::ALL_VERSIONS, None)
+        self.acceptor_of(None, false)
     }
 
-    /// The same with these versions only; with `clients`, it demands certificates of that authority.
-    pub fn acceptor_with(
-        &self,
-        versions: &[&'static SupportedProtocolVersion],
-        clients: Option<&Authority>,
-    ) -> Acceptor {
-        self.acceptor_of(versions, clients, true)
+    /// The same; demands certificates of that authority.
+    pub fn acceptor_demanding(&self, clients: &Authority) -> Acceptor {
+        self.acceptor_of(Some(clients), true)
     }
 
-    /// As [`acceptor`](Self::acceptor); asks for certificates of that authority, and does without.
+    /// The same; asks for certificates of that authority, and does without.
     pub fn acceptor_asking(&self, clients: &Authority) -> Acceptor {
-        self.acceptor_of(rustls::ALL_VERSIONS, Some(clients), false)
+        self.acceptor_of(Some(clients), false)
     }
 
-    fn acceptor_of(
-        &self,
-        versions: &[&'static SupportedProtocolVersion],
-        clients: Option<&Authority>,
-        must: bool,
-    ) -> Acceptor {
+    fn acceptor_of(&self, clients: Option<&Authority>, must: bool) -> Acceptor {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
-        let builder = builder.with_protocol_versions(versions).expect("versions");
+        let builder = builder
+            .with_safe_default_protocol_versions()
+            .expect("versions");
         let builder = match clients {
             None => builder.with_no_client_auth(),
             Some(authority) => {

@@ -377,38 +377,10 @@ mod tests {
 
     use super::*;
 
+    /// What leads somewhere is compared with the `url` crate below, but for bytes that are no UTF-8.
     #[test]
-    fn locations_are_resolved() {
+    fn locations_that_lead_nowhere_are_told_apart() {
         let base = "http://u:p@h:81/a/b?c";
-        for (location, expected) in [
-            ("/x", "http://u:p@h:81/x"),
-            ("x", "http://u:p@h:81/a/x"),
-            ("../../x", "http://u:p@h:81/x"),
-            ("?x", "http://u:p@h:81/a/b?x"),
-            ("", "http://u:p@h:81/a/b?c"),
-            ("#x", "http://u:p@h:81/a/b?c#x"),
-            ("//g", "http://g/"),
-            ("/\\/g", "http://g/"),
-            ("//g:0080/%7e/./?#x", "http://g/%7e/?#x"),
-            ("https:x", "https://x/"),
-            ("http:x", "http://u:p@h:81/a/x"),
-            ("http:/x", "http://u:p@h:81/x"),
-            ("\\x\\y", "http://u:p@h:81/x/y"),
-            (" /x y ", "http://u:p@h:81/x%20y"),
-            ("/x\ty", "http://u:p@h:81/xy"),
-            ("/ä?ö", "http://u:p@h:81/%C3%A4?%C3%B6"),
-            ("http://bücher.example", "http://xn--bcher-kva.example/"),
-            ("http://0x7f.1/", "http://127.0.0.1/"),
-            ("http://v:q@g", "http://v:q@g/"),
-            // Characters that a path may have stay as they are written.
-            (
-                "/a*b%2Ac;d,e=f!$&'()",
-                "http://u:p@h:81/a*b%2Ac;d,e=f!$&'()",
-            ),
-        ] {
-            let resolved = resolve(base, location.as_bytes());
-            assert_eq!(resolved.as_deref(), Ok(expected), "{location}");
-        }
         assert_eq!(
             resolve(base, b"/\xe4?\xff").as_deref(),
             Ok("http://u:p@h:81/%E4?%FF")

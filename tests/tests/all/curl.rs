@@ -379,12 +379,11 @@ impl Certificates {
     fn new() -> Self {
         let authority = Authority::new("Good");
         let leaf = authority.leaf(&["localhost"]);
-        let clients = Some(&authority);
         // curl would take HTTP/2.
         let plain = |acceptor: Acceptor| acceptor.edit(|config| config.alpn_protocols.clear());
         Self {
             good: plain(leaf.acceptor()),
-            asking: plain(leaf.acceptor_with(rustls::ALL_VERSIONS, clients)),
+            asking: plain(leaf.acceptor_demanding(&authority)),
             authority,
         }
     }

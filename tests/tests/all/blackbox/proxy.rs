@@ -82,7 +82,7 @@ fn a_proxy_is_shown_neither_the_servers_name_nor_our_certificate() {
     let (authority, clients) = (Authority::new("authority"), Authority::new("clients"));
     let own = authority.leaf(&["127.0.0.1"]).acceptor_asking(&clients);
     let origin = authority.leaf(&["hidden.example"]);
-    let origin = origin.acceptor_with(rustls::ALL_VERSIONS, Some(&clients));
+    let origin = origin.acceptor_demanding(&clients);
     let tunnel = connection().tls(&own).request().send(ESTABLISHED);
     let proxy = Server::play([
         tunnel.tls(&origin).always(OK),

@@ -6,18 +6,13 @@ use std::time::Duration;
 
 use courser::{
     Call, Client, ErrorKind, PeerFault, Phase, Redirects, Report, Request, Response, Sent,
-    TimeLimit, Timeouts, TlsConfig, TlsFault, TlsIdentity, TlsVersion,
+    TimeLimit, Timeouts, TlsConfig, TlsFault, TlsIdentity,
 };
-use rustls::SupportedProtocolVersion;
-use rustls::version::{TLS12, TLS13};
 use tests::clients::{any_client, any_config, assert_none_left, run};
 use tests::script::{PATIENCE, Server, connection, eventually};
 use tests::tls::{Acceptor, Authority};
 
 use super::OK;
-
-const VERSIONS: [(&SupportedProtocolVersion, TlsVersion); 2] =
-    [(&TLS12, TlsVersion::V1_2), (&TLS13, TlsVersion::V1_3)];
 
 /// An authority, and a server of its for both names that tests use.
 fn good() -> (Authority, Acceptor) {
@@ -51,9 +46,7 @@ fn get(client: &mut Client, url: &str) -> Report {
 #[test]
 fn who_one_call_is_holds_for_it_alone() {
     let (authority, clients) = (Authority::new("authority"), Authority::new("clients"));
-    let acceptor = authority
-        .leaf(&["127.0.0.1"])
-        .acceptor_with(&VERSIONS.map(|(version, _)| version), Some(&clients));
+    let acceptor = authority.leaf(&["127.0.0.1"]).acceptor_demanding(&clients);
     let server = Server::every(connection().tls(&acceptor).always(OK));
     let identity = |name| {
         let own = TlsConfig {
