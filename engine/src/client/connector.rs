@@ -209,7 +209,7 @@ impl Connector {
             TimerOwner::Opening(key) => self.openings.get(key).is_some(),
             TimerOwner::Host(key) => hosts.has_timer(key, at),
             TimerOwner::FairQueue => throttle.has_timer(at),
-            TimerOwner::Shortage => hosts.has_shortage_timer(at),
+            TimerOwner::Shortage => hosts.cap.has_timer(at),
             TimerOwner::Conn(_) | TimerOwner::Call(_) => true,
         });
     }
@@ -223,7 +223,7 @@ impl Connector {
         host_key: HostKey,
     ) -> Option<Opened> {
         let now = cx.reactor.now();
-        let keeps_room = cx.hosts.is_contended();
+        let keeps_room = cx.hosts.cap.is_contended();
         let host = cx.hosts.get(host_key)?;
         let call = host.pool.opens_for();
         let own = call.and_then(|call| cx.reactor.call_ref(call)?.own_timeouts());
@@ -422,7 +422,7 @@ impl Connector {
         cx: &mut Context<'_, N>,
         shortage: Shortage,
     ) -> AfterShortage {
-        let after = cx.hosts.note_shortage(cx.reactor.now(), shortage);
+        let after = cx.hosts.cap.note_shortage(cx.reactor.now(), shortage);
         if let AfterShortage::Wait(Some(until)) = after {
             let owner = TimerOwner::Shortage;
             self.set_timer(cx.reactor, cx.hosts, cx.throttle, owner, until);
@@ -533,7 +533,7 @@ impl Connector {
         if matches!(host.route.addresses, Addresses::Spread(..)) {
             return self.end_without_connection(cx, key, addresses);
         }
-        if cx.hosts.is_exceeded() {
+        if cx.hosts.cap.is_exceeded() {
             return self.wait_for_room(cx, key);
         }
         let opening = self.openings.get(key)?;

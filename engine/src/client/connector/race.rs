@@ -62,7 +62,7 @@ impl Connector {
                 Some(_) => &self.allowed_proxies,
                 None => own.as_deref().unwrap_or(&self.allowed),
             };
-            match race.poll(now, room && !cx.hosts.is_full()) {
+            match race.poll(now, room && !cx.hosts.cap.is_full()) {
                 RaceStep::Begin(address) => {
                     cx.telemetry
                         .notify(|| ObserverEvent::Connecting { remote: &address });
@@ -76,7 +76,7 @@ impl Connector {
                     match connected {
                         Ok(conn) => {
                             running.push(conn);
-                            cx.hosts.note_opened();
+                            cx.hosts.cap.note_opened();
                             note_racing(cx.hosts, slot.host, before, before + 1);
                         }
                         Err(kind) => {

@@ -228,7 +228,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     self.close(conn);
                     return true;
                 }
-                let full = self.hosts.is_full();
+                let full = self.hosts.cap.is_full();
                 if let Some(host) = self.hosts.get(slot.host) {
                     if full && host.pool.needs_fresh() {
                         // The oldest waiting call needs a new connection, and there is no room for one beside this.

@@ -70,12 +70,12 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
     ) -> io::Result<Waker> {
         self.telemetry.record_to(recorder);
         self.migration.set_share(index, count);
-        self.hosts.set_share(index, count);
+        self.hosts.cap.set_share(index, count);
         self.waker()
     }
 
     fn take_shortage(&mut self) -> bool {
-        self.hosts.take_shortage()
+        self.hosts.cap.take_shortage()
     }
 
     fn yield_descriptor(&mut self) {
@@ -84,7 +84,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
                 self.close(idle);
                 self.process_events();
             }
-            None => self.hosts.owe_descriptor(),
+            None => self.hosts.cap.owe_descriptor(),
         }
     }
 
@@ -104,7 +104,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
         self.iterate(timeout.map(WaitLimit::For), |client| {
             !client.deliveries.is_empty()
                 || !client.migration.is_empty()
-                || client.hosts.has_shortage()
+                || client.hosts.cap.has_shortage()
         })
     }
 

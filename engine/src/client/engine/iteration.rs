@@ -33,7 +33,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             Some(WaitLimit::Until(at)) => Some(at),
             None => None,
         };
-        if stale && self.hosts.open() > 0 {
+        if stale && self.hosts.cap.open() > 0 {
             // Idle connections may have died since the last poll. And calls that end as soon as they begin must not
             // starve the calls that are already in flight.
             self.reactor.poll(Some(self.reactor.now()))?;
@@ -151,8 +151,8 @@ impl<R: Router, N: Net> Engine<R, N> {
                 continue;
             }
             // A host without any connection comes before hosts that want more.
-            let room = !self.hosts.is_full()
-                || self.reactor.oldest_idle().is_some() && self.hosts.gains_by_closing();
+            let room = !self.hosts.cap.is_full()
+                || self.reactor.oldest_idle().is_some() && self.hosts.cap.gains_by_closing();
             let next = room
                 .then(|| self.hosts.next_without_connection())
                 .flatten()
@@ -177,7 +177,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.begin_waiting(key);
         }
         loop {
-            let is_full = self.hosts.is_full();
+            let is_full = self.hosts.cap.is_full();
             let Some(host) = self.hosts.get(key) else {
                 break;
             };
@@ -195,7 +195,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     self.share_connections(key);
                     break;
                 } else if let Some(call) = self.hosts.get(key).and_then(|host| host.pool.refuse()) {
-                    let full = self.hosts.full_error();
+                    let full = self.hosts.cap.full_error();
                     self.end_call(call, Err(Error::new(full, Phase::Queue, Sent::Nothing)));
                 } else {
                     self.hosts.want(key);
@@ -227,7 +227,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// An idle connection that can be closed to make room for another one.
     fn replaceable_idle(&self) -> Option<ConnKey> {
-        match self.hosts.gains_by_closing() {
+        match self.hosts.cap.gains_by_closing() {
             true => self.oldest_idle(),
             false => None,
         }
@@ -236,7 +236,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The connection that has been idle for longest. Without a cap over all hosts, the client keeps no order, and this is
     /// any idle connection.
     pub(super) fn oldest_idle(&self) -> Option<ConnKey> {
-        match self.hosts.is_limited() {
+        match self.hosts.cap.is_limited() {
             true => self.reactor.oldest_idle(),
             false => self.reactor.idle_conns().first().copied(),
         }
@@ -351,7 +351,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             ReactorEvent::Timer(TimerOwner::Opening(opening)) => self.opening_due(opening),
             ReactorEvent::Timer(TimerOwner::FairQueue) => self.throttle.timer_fired(),
             ReactorEvent::Timer(TimerOwner::Shortage) => {
-                self.hosts.shortage_timer_fired(self.reactor.now());
+                self.hosts.cap.timer_fired(self.reactor.now());
             }
             ReactorEvent::Timer(TimerOwner::Host(host)) => {
                 self.hosts.set_timer(host, None);

@@ -149,7 +149,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     socket: config.socket,
                     ignore_invalid_headers: config.ignore_invalid_headers,
                     stream_buffer: config.stream_buffer.max(1),
-                    idle_order: hosts.is_limited(),
+                    idle_order: hosts.cap.is_limited(),
                     batching: sharing.pipelines().map(Pipelines::batching),
                     bytes,
                 },
@@ -566,7 +566,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             caps.total_connections = caps.max_connections;
         }
         self.hosts.set_caps(&caps);
-        while self.hosts.is_exceeded()
+        while self.hosts.cap.is_exceeded()
             && let Some(idle) = self.oldest_idle()
         {
             self.close(idle);

@@ -23,7 +23,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.hosts.is_throttled() {
             return self.send_throttled(host_key, key);
         }
-        let is_full = self.hosts.is_full();
+        let is_full = self.hosts.cap.is_full();
         let (Some(host), Some(pipelines)) =
             (self.hosts.get(host_key), self.sharing.pipelines_mut())
         else {
@@ -177,7 +177,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     fn add_waiting(&mut self, slot: PoolSlot, conn: ConnKey) {
         let now = self.reactor.now();
-        let is_full = self.hosts.is_full();
+        let is_full = self.hosts.cap.is_full();
         let Some(host) = self.hosts.get(slot.host) else {
             return;
         };

@@ -182,7 +182,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Adds the oldest waiting call to a connection that other calls use already; true if a call began.
     fn add_one_call(&mut self, host_key: HostKey, now: Time) -> bool {
-        let is_full = self.hosts.is_full();
+        let is_full = self.hosts.cap.is_full();
         while let (Some(host), Some(pipelines)) =
             (self.hosts.get(host_key), self.sharing.pipelines_mut())
             && host.pool.waiting() > 0

@@ -13,7 +13,7 @@ use crate::reactor::HostKey;
 use crate::time::Time;
 
 #[derive(Debug)]
-pub(super) struct ConnectionCap {
+pub(crate) struct ConnectionCap {
     /// Connections of all hosts, without those whose names are being looked up.
     open: usize,
     /// Openings of all hosts whose names are being looked up.
@@ -71,37 +71,37 @@ impl ConnectionCap {
         }
     }
 
-    pub(super) fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         self.open
     }
 
-    pub(super) fn is_limited(&self) -> bool {
+    pub(crate) fn is_limited(&self) -> bool {
         self.max_open < usize::MAX
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.open + self.lookups.saturating_sub(MOST_LOOKUPS) >= self.limit
     }
 
     /// Whether hosts may be waiting for room.
-    pub(super) fn is_contended(&self) -> bool {
+    pub(crate) fn is_contended(&self) -> bool {
         !(self.without_connection.is_empty() && self.wanting_more.is_empty())
     }
 
     /// Whether there are more connections than may be: names of openings have been found while there was no room, or the
     /// cap was lowered.
-    pub(super) fn is_exceeded(&self) -> bool {
+    pub(crate) fn is_exceeded(&self) -> bool {
         self.open > self.limit
     }
 
     /// Whether a connection that is closed makes room for another one. It does not if local ports are missing: the
     /// system keeps the port of a closed connection for a while.
-    pub(super) fn gains_by_closing(&self) -> bool {
+    pub(crate) fn gains_by_closing(&self) -> bool {
         self.open >= self.max_open || self.scarcity.shortage() != Some(Shortage::Ports)
     }
 
     /// Why there is no room, for a call that does not wait.
-    pub(super) fn full_error(&self) -> ErrorKind {
+    pub(crate) fn full_error(&self) -> ErrorKind {
         match self.scarcity.shortage() {
             Some(shortage) if self.open < self.max_open => ErrorKind::Shortage(shortage),
             _ => LimitExceeded::Connections(self.max_open).into(),
@@ -112,7 +112,7 @@ impl ConnectionCap {
 
     /// The machine had no descriptor left for a connection.
     #[cold]
-    pub(super) fn note_shortage(&mut self, now: Time, shortage: Shortage) -> AfterShortage {
+    pub(crate) fn note_shortage(&mut self, now: Time, shortage: Shortage) -> AfterShortage {
         self.has_news = true;
         let after = self.scarcity.note(now, shortage, self.open);
         self.limit = self.max_open.min(self.scarcity.limit());
@@ -121,26 +121,26 @@ impl ConnectionCap {
 
     /// A socket could be made for a connection.
     #[inline]
-    pub(super) fn note_opened(&mut self) {
+    pub(crate) fn note_opened(&mut self) {
         self.scarcity.note_opened();
     }
 
     /// Whether there was a shortage since the last call of this method.
-    pub(super) fn take_shortage(&mut self) -> bool {
+    pub(crate) fn take_shortage(&mut self) -> bool {
         std::mem::take(&mut self.has_news)
     }
 
-    pub(super) fn has_shortage(&self) -> bool {
+    pub(crate) fn has_shortage(&self) -> bool {
         self.has_news
     }
 
     /// The next connection that becomes idle must be closed.
-    pub(super) fn owe_descriptor(&mut self) {
+    pub(crate) fn owe_descriptor(&mut self) {
         self.owes_descriptor = self.open > 0;
     }
 
     /// Takes the share of one of several clients in the cap. Each client may have at least one connection.
-    pub(super) fn set_share(&mut self, index: usize, count: usize) {
+    pub(crate) fn set_share(&mut self, index: usize, count: usize) {
         self.share = (index, count);
         self.set_whole(self.whole);
     }
@@ -157,13 +157,13 @@ impl ConnectionCap {
     }
 
     /// Whether openings are tried again at that time.
-    pub(super) fn has_timer(&self, at: Time) -> bool {
+    pub(crate) fn has_timer(&self, at: Time) -> bool {
         self.scarcity.has_timer(at)
     }
 
     /// Openings may be tried again.
     #[cold]
-    pub(super) fn timer_fired(&mut self, now: Time) {
+    pub(crate) fn timer_fired(&mut self, now: Time) {
         self.scarcity.timer_fired(now);
         self.limit = self.max_open.min(self.scarcity.limit());
     }

@@ -12,11 +12,10 @@ use std::time::Duration;
 use self::cap::{ConnectionCap, UnderCap};
 use super::throttle::HostThrottle;
 use crate::address::Address;
-use crate::error::{ErrorKind, Shortage};
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{
-    AddressPolicy, AfterShortage, Breaker, Caps, Counters, Latencies, Pool, PoolConfig, Proxy,
-    RetryAccount, ThrottleConfig, later,
+    AddressPolicy, Breaker, Caps, Counters, Latencies, Pool, PoolConfig, Proxy, RetryAccount,
+    ThrottleConfig, later,
 };
 use crate::proto::Defaults;
 use crate::reactor::{CallKey, ConnKey, HostKey, OpeningKey, Slab, Step, of};
@@ -31,7 +30,8 @@ pub(crate) struct Hosts {
     throttle: Option<ThrottleConfig>,
     /// Hosts to be serviced. Invariant: a host is in this list once if it is `touched`, else it is not in the list.
     touched: Vec<HostKey>,
-    cap: ConnectionCap,
+    /// The cap on the connections of all hosts.
+    pub(super) cap: ConnectionCap,
     /// Hosts without connections and calls, in the order in which they became unused.
     unused: Queue<Unused>,
 }
@@ -181,11 +181,6 @@ impl Hosts {
         self.hosts.len()
     }
 
-    /// The number of connections of all hosts.
-    pub(crate) fn open(&self) -> usize {
-        self.cap.open()
-    }
-
     pub(crate) fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         for host in self.hosts.iter() {
@@ -238,25 +233,6 @@ impl Hosts {
 
     // ---- the cap over all hosts
 
-    pub(crate) fn is_limited(&self) -> bool {
-        self.cap.is_limited()
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.cap.is_full()
-    }
-
-    /// Whether hosts may be waiting for room.
-    pub(crate) fn is_contended(&self) -> bool {
-        self.cap.is_contended()
-    }
-
-    /// Whether there are more connections than may be: names of openings have been found while there was no room, or the
-    /// cap was lowered.
-    pub(crate) fn is_exceeded(&self) -> bool {
-        self.cap.is_exceeded()
-    }
-
     /// An opening of a host waits for a name, and takes no room under the cap.
     pub(crate) fn lookup_began(&mut self, key: HostKey) {
         if let Some(host) = self.hosts.get_mut(key) {
@@ -269,40 +245,6 @@ impl Hosts {
         if let Some(host) = self.hosts.get_mut(key) {
             self.cap.lookup_ended(host);
         }
-    }
-
-    /// Whether closing an idle connection makes room for another one.
-    pub(crate) fn gains_by_closing(&self) -> bool {
-        self.cap.gains_by_closing()
-    }
-
-    /// Why there is no room, for a call that does not wait.
-    pub(crate) fn full_error(&self) -> ErrorKind {
-        self.cap.full_error()
-    }
-
-    /// The machine had no descriptor left for a connection.
-    pub(crate) fn note_shortage(&mut self, now: Time, shortage: Shortage) -> AfterShortage {
-        self.cap.note_shortage(now, shortage)
-    }
-
-    /// A socket could be made for a connection.
-    pub(crate) fn note_opened(&mut self) {
-        self.cap.note_opened();
-    }
-
-    /// Whether there was a shortage since the last call of this method.
-    pub(crate) fn take_shortage(&mut self) -> bool {
-        self.cap.take_shortage()
-    }
-
-    pub(crate) fn has_shortage(&self) -> bool {
-        self.cap.has_shortage()
-    }
-
-    /// The next connection that becomes idle must be closed: another client needs its descriptor.
-    pub(crate) fn owe_descriptor(&mut self) {
-        self.cap.owe_descriptor();
     }
 
     /// Changes the caps of each host, now and later, and of all hosts together.
@@ -319,21 +261,6 @@ impl Hosts {
             }
             self.touch(key);
         }
-    }
-
-    /// Takes the share of one of several clients in the cap.
-    pub(crate) fn set_share(&mut self, index: usize, count: usize) {
-        self.cap.set_share(index, count);
-    }
-
-    /// Whether openings are tried again at that time, after a shortage.
-    pub(crate) fn has_shortage_timer(&self, at: Time) -> bool {
-        self.cap.has_timer(at)
-    }
-
-    /// Openings may be tried again after a shortage.
-    pub(crate) fn shortage_timer_fired(&mut self, now: Time) {
-        self.cap.timer_fired(now);
     }
 
     /// A host needs a connection, and there is no room for one.
