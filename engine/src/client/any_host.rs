@@ -10,7 +10,6 @@ use super::Config;
 use super::CookieJar;
 use super::engine::{Engine, Parts};
 use super::hosts::{Addresses, Hosts, Route};
-use super::names::Names;
 use super::router::{Reroute, Router};
 use super::sharing::OneAtATime;
 use super::throttle::Throttling;
@@ -20,11 +19,10 @@ use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::tls::TlsIdentity;
 use crate::net::{Address, Net};
 use crate::policy::{
-    AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirect, Redirects, ThrottleConfig, literal,
+    AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirect, ThrottleConfig, literal,
 };
 use crate::proto::{
-    Codings, Defaults, Request, Response, Scheme, TargetForm, Url, check_user_agent, is_redirect,
-    resolve,
+    Defaults, Request, Response, Scheme, TargetForm, Url, check_user_agent, is_redirect, resolve,
 };
 use crate::reactor::{ByteRates, HostKey, Overrides, Step};
 
@@ -56,19 +54,10 @@ pub struct AnyHost {
     /// Buffer for the name of a host.
     name: Vec<u8>,
     recent: Recent,
-    user_agent: Option<String>,
-    redirects: Redirects,
-    https_only: bool,
+    config: Config,
     tls: TlsIdentity,
     /// For proxies: without the client certificate and the server name, which are for servers.
     proxy_tls: TlsIdentity,
-    proxies: Proxies,
-    addresses: AddressPolicy,
-    codings: Codings,
-    connect_to: Vec<ConnectTo>,
-    unix_sockets: Vec<UnixSocket>,
-    #[cfg(feature = "cookies")]
-    cookies: Option<CookieJar>,
     /// Buffer for the value of `Cookie`.
     #[cfg(feature = "cookies")]
     cookie: Vec<u8>,
@@ -134,54 +123,48 @@ impl<N: Net> Client<N> {
         check_user_agent(user_agent).map_err(|misuse| unsent(misuse.into()))?;
         let tls_failed = |error| unsent(Misuse::TlsConfig(error).into());
         let tls = config.host.tls.build().map_err(tls_failed)?;
-        let proxy_tls = match config.proxy_tls.or_else(|| config.host.tls.for_proxies()) {
+        let proxy_tls = match &config.proxy_tls {
             Some(own) => own.build().map_err(tls_failed)?,
-            None => tls.clone(),
-        };
-        let router = AnyHost {
-            hosts: HashMap::new(),
-            name: Vec::new(),
-            recent: Recent::default(),
-            user_agent: config.host.user_agent.clone(),
-            redirects: config.redirects,
-            https_only: config.https_only,
-            tls,
-            proxy_tls,
-            proxies: config.proxies,
-            addresses: config.host.addresses.clone(),
-            codings: config.host.codings,
-            connect_to: config.connect_to,
-            unix_sockets: config.unix_sockets,
-            #[cfg(feature = "cookies")]
-            cookies: config.cookies,
-            #[cfg(feature = "cookies")]
-            cookie: Vec::new(),
+            None => match config.host.tls.for_proxies() {
+                Some(own) => own.build().map_err(tls_failed)?,
+                None => tls.clone(),
+            },
         };
         let total = ThrottleConfig {
             rate: config.rate,
             ..ThrottleConfig::default()
         };
+        let host = config.host.clone();
         let each = ThrottleConfig {
-            counts_bytes: config.host.bytes_in.or(config.host.bytes_out).is_some(),
-            ..config.host.throttle()
+            counts_bytes: host.bytes_in.or(host.bytes_out).is_some(),
+            ..host.throttle()
         };
-        let host_config = config.host;
-        let mut hosts = Hosts::new(host_config.pool(), config.max_connections.get());
+        let mut hosts = Hosts::new(host.pool(), config.max_connections.get());
         let throttle = Throttling::new(each, &total, &mut hosts);
         let bytes = ByteRates {
-            host: [host_config.bytes_in, host_config.bytes_out],
+            host: [host.bytes_in, host.bytes_out],
             total: [config.bytes_in, config.bytes_out],
+        };
+        let proxy_addresses = config.proxy_addresses.clone();
+        let router = AnyHost {
+            hosts: HashMap::new(),
+            name: Vec::new(),
+            recent: Recent::default(),
+            config,
+            tls,
+            proxy_tls,
+            #[cfg(feature = "cookies")]
+            cookie: Vec::new(),
         };
         let parts = Parts {
             router,
             sharing: OneAtATime,
             hosts,
             throttle,
+            resolver: Some(Box::new(resolver)),
         };
-        let names = Names::new(host_config.dns.clone(), Box::new(resolver));
-        let mut client = Self::assemble(parts, host_config, bytes, net);
-        client.set_names(Some(names))?;
-        client.set_proxy_addresses(config.proxy_addresses);
+        let mut client = Self::assemble(parts, host, bytes, net)?;
+        client.set_proxy_addresses(proxy_addresses);
         Ok(client)
     }
 
@@ -218,13 +201,13 @@ impl Router for AnyHost {
         }
         let text = request.url();
         let url = Url::parse(text).map_err(|error| Misuse::url(text, error))?;
-        if self.https_only && url.scheme() != Scheme::Https {
+        if self.config.https_only && url.scheme() != Scheme::Https {
             return Err(Misuse::url(text, UrlError::NotHttps).into());
         }
         #[cfg(feature = "cookies")]
         self.cookie.clear();
         #[cfg(feature = "cookies")]
-        if let Some(jar) = &self.cookies
+        if let Some(jar) = &self.config.cookies
             && self.adds_cookies(own)
         {
             jar.push_header(&url, &mut self.cookie);
@@ -234,9 +217,9 @@ impl Router for AnyHost {
         let proxies = own.and_then(|own| own.proxies.as_ref());
         let proxy = match self.unix_socket(&url) {
             Some(_) => None,
-            None => proxies.unwrap_or(&self.proxies).pick(&url),
+            None => proxies.unwrap_or(&self.config.proxies).pick(&url),
         };
-        let withholds = self.proxies.any() || proxies.is_some_and(Proxies::any);
+        let withholds = self.config.proxies.any() || proxies.is_some_and(Proxies::any);
         let tls = own.and_then(|own| own.tls.as_ref());
         let tls = match (url.scheme(), request.is_other_origin()) {
             (Scheme::Http, _) => None,
@@ -294,7 +277,7 @@ impl Router for AnyHost {
     ) -> Result<Reroute, ErrorKind> {
         self.note_head(request, response, own);
         let redirects = own.and_then(|own| own.redirects.as_ref());
-        let redirects = redirects.unwrap_or(&self.redirects);
+        let redirects = redirects.unwrap_or(&self.config.redirects);
         if !is_redirect(response.status()) {
             return Ok(Reroute::Stay);
         }
@@ -342,7 +325,7 @@ impl Router for AnyHost {
     /// Keeps the cookies of a response.
     fn note_head(&mut self, request: &Request, response: &Response, own: Option<&Overrides>) {
         #[cfg(feature = "cookies")]
-        if let Some(jar) = &self.cookies
+        if let Some(jar) = &self.config.cookies
             && self.adds_cookies(own)
             && response.header("set-cookie").is_some()
             && let Ok(url) = Url::parse(request.url())
@@ -369,7 +352,7 @@ impl AnyHost {
     #[inline]
     fn has_cookies(&self, own: Option<&Overrides>) -> bool {
         #[cfg(feature = "cookies")]
-        let is_empty = self.cookies.as_ref().is_none_or(CookieJar::is_empty);
+        let is_empty = self.config.cookies.as_ref().is_none_or(CookieJar::is_empty);
         #[cfg(not(feature = "cookies"))]
         let is_empty = true;
         !is_empty && self.adds_cookies(own)
@@ -379,7 +362,7 @@ impl AnyHost {
     #[inline]
     fn adds_cookies(&self, own: Option<&Overrides>) -> bool {
         #[cfg(feature = "cookies")]
-        return self.cookies.is_some() && own.is_none_or(|own| !own.without_cookies);
+        return self.config.cookies.is_some() && own.is_none_or(|own| !own.without_cookies);
         #[cfg(not(feature = "cookies"))]
         {
             let _ = own;
@@ -402,9 +385,9 @@ impl AnyHost {
         } = own;
         let mut authority = Vec::new();
         url.push_authority(&mut authority);
-        let user_agent = self.user_agent.as_deref();
+        let user_agent = self.config.host.user_agent.as_deref();
         let mut defaults = Defaults::new(authority, user_agent).with_form(TargetForm::OfUrl);
-        defaults = defaults.with_codings(self.codings);
+        defaults = defaults.with_codings(self.config.host.codings);
         let destination = self.destination(url);
         let (to_host, to_port) = destination.unwrap_or((url.host(), url.port()));
         let addresses = match (&proxy, self.unix_socket(url)) {
@@ -419,7 +402,7 @@ impl AnyHost {
         let mut socks_target = None;
         let mut asks_proxy = false;
         if let Some(proxy) = &proxy {
-            let allowed = allowed.as_deref().unwrap_or(&self.addresses);
+            let allowed = allowed.as_deref().unwrap_or(&self.config.host.addresses);
             check_behind(allowed, proxy, to_host)?;
             if proxy.kind() == ProxyKind::Https {
                 steps.push(Step::ProxyTls(self.proxy_tls.clone(), proxy.host().into()));
@@ -474,14 +457,14 @@ impl AnyHost {
 
     /// The Unix socket to connect to for a URL, if there is a rule.
     fn unix_socket(&self, url: &Url<'_>) -> Option<&Path> {
-        let mut rules = self.unix_sockets.iter();
+        let mut rules = self.config.unix_sockets.iter();
         let rule = rules.find(|rule| is_for(&rule.host, rule.port, url));
         rule.map(|rule| &*rule.path)
     }
 
     /// The host and port to connect to for a URL, if a rule replaces those of the URL.
     fn destination<'a>(&'a self, url: &'a Url<'_>) -> Option<(&'a str, u16)> {
-        let mut rules = self.connect_to.iter();
+        let mut rules = self.config.connect_to.iter();
         let rule = rules.find(|rule| is_for(&rule.host, rule.port, url))?;
         let host = match &*rule.to_host {
             "" => url.host(),

@@ -5,14 +5,11 @@
 //! ready, the first call of the queue gets the connection. The connector keeps the openings, the names, the addresses
 //! that failed lately, and the policy on addresses. An [`Opened`] tells the engine how an opening ended.
 
-mod lookups;
 mod race;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-
-use lookups::Lookups;
 
 use super::hosts::{Addresses, Hosts};
 use super::names::Names;
@@ -24,7 +21,7 @@ use crate::client::progress::Reactor;
 use crate::error::{
     DnsError, Error, ErrorKind, Phase, ProxyFault, Sent, Shortage, SocksReply, TimeLimit,
 };
-use crate::net::{Net, Waker};
+use crate::net::Net;
 use crate::policy::{
     AddressPolicy, AfterShortage, Avoided, Found, Race, Timeouts, WaitId, interleave, literal,
 };
@@ -36,7 +33,7 @@ use crate::time::Time;
 /// The openings of a client, its name lookups, and the addresses that failed lately.
 pub(super) struct Connector {
     openings: Slab<Opening, of::Opening>,
-    names: Option<Lookups>,
+    pub(super) names: Option<Names>,
     /// Which addresses of servers may be connected to, here or by a SOCKS5 proxy.
     allowed: AddressPolicy,
     /// Which addresses of proxies may be connected to.
@@ -126,10 +123,10 @@ enum Stage {
 }
 
 impl Connector {
-    pub(super) fn new(config: &HostConfig) -> Self {
+    pub(super) fn new(config: &HostConfig, names: Option<Names>) -> Self {
         Self {
             openings: Slab::new(),
-            names: None,
+            names,
             allowed: config.addresses.clone(),
             allowed_proxies: AddressPolicy::allow_all(),
             avoided: Avoided::new(config.avoid_failed),
@@ -140,11 +137,6 @@ impl Connector {
         }
     }
 
-    /// Sets how names are looked up.
-    pub(super) fn set_names(&mut self, names: Names, waker: Waker) {
-        self.names = Some(Lookups::new(names, waker));
-    }
-
     /// Sets which addresses of proxies may be connected to.
     pub(super) fn set_proxy_addresses(&mut self, allowed: AddressPolicy) {
         self.allowed_proxies = allowed;
@@ -153,14 +145,6 @@ impl Connector {
     /// From now on the hosts are addresses of one upstream: calls that wait for a slow opening go to another address.
     pub(super) fn set_fails_over(&mut self) {
         self.fails_over = true;
-    }
-
-    pub(super) fn names(&self) -> Option<&Names> {
-        self.names.as_ref().map(Lookups::names)
-    }
-
-    pub(super) fn names_mut(&mut self) -> Option<&mut Names> {
-        self.names.as_mut().map(Lookups::names_mut)
     }
 
     /// An attempt at this address has failed: other addresses come first for a while.
@@ -450,8 +434,8 @@ impl Connector {
                 if !opening.keeps_room {
                     cx.hosts.lookup_ended(opening.slot.host);
                 }
-                if let Some(lookups) = &mut self.names {
-                    lookups.leave(name);
+                if let Some(names) = &mut self.names {
+                    names.leave(name);
                 }
             }
             Stage::Racing { running, .. } => {
@@ -484,12 +468,12 @@ impl Connector {
                 return self.begin_race(cx, key, order);
             }
         };
-        let lookups = self.names.as_mut()?;
-        match lookups.lookup(now, name, port) {
+        let names = self.names.as_mut()?;
+        match names.lookup(now, name, port) {
             Found::Pending => {
                 let limit = opening.limits.resolve;
                 let until = limit.and_then(|limit| opening.lookup_began.checked_add(limit));
-                let name = lookups.wait(name, key, |waits| self.openings.get(waits).is_some());
+                let name = names.wait(name, key, |waits| self.openings.get(waits).is_some());
                 if let Some(opening) = self.openings.get_mut(key) {
                     opening.stage = Stage::Resolving { name, until };
                     if !opening.keeps_room {
@@ -543,7 +527,7 @@ impl Connector {
             return None;
         };
         let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, *port).into());
-        let order = self.names()?.order(addresses, start, &last);
+        let order = self.names.as_ref()?.order(addresses, start, &last);
         if order.is_empty() {
             return self.resolve_failed(cx, key, DnsError::NoAddresses.into());
         }
@@ -571,7 +555,7 @@ impl Connector {
         let host = cx.hosts.get(opening.slot.host)?;
         let (_, port) = host.route.socks_target.as_ref()?;
         let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, *port).into());
-        let names = self.names.as_ref()?.names();
+        let names = self.names.as_ref()?;
         let order = names.order(addresses, host.route.openings.unwrap_or_default(), &last);
         let first = order.first().copied();
         let mut left: Vec<IpAddr> = order.into_iter().rev().collect();
@@ -626,7 +610,7 @@ impl Connector {
 
     /// The addresses of the right family that may be connected to, or all of the family if none may.
     fn usable(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
-        let names = self.names.as_ref().map(Lookups::names);
+        let names = self.names.as_ref();
         let all = names.map_or_else(Vec::new, |names| names.of_family(addresses));
         let allowed = all.iter().copied().filter(|ip| self.allowed.allows(*ip));
         let allowed: Vec<_> = allowed.collect();
@@ -638,8 +622,7 @@ impl Connector {
 
     /// The addresses that a name has now, as far as the cache knows. Addresses that are no longer fresh are looked up.
     pub(super) fn lookup(&mut self, now: Time, name: &str, port: u16) -> Option<Vec<IpAddr>> {
-        let lookups = self.names.as_mut()?;
-        match lookups.lookup(now, name, port) {
+        match self.names.as_mut()?.lookup(now, name, port) {
             Found::Addresses(addresses) => {
                 Some(self.usable(&addresses)).filter(|usable| !usable.is_empty())
             }

@@ -1,6 +1,7 @@
-//! Name lookups of a client: the cache, the resolver, and the channel between them.
+//! Name lookups of a client: the cache, the resolver, the channel between them, and the openings that wait for names. When
+//! the last opening that waits for a name has ended, its lookup is cancelled.
 
-use std::collections::VecDeque;
+use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use crate::net::Waker;
 use crate::net::resolve::{Answer, Reply, Resolver};
 use crate::policy::{DnsConfig, DnsCounters, Family, Found, NameCache, Question, interleave};
+use crate::reactor::OpeningKey;
 use crate::time::Time;
 
 /// The names that a client knows, and the resolver for other names. At most one lookup of a name is in flight.
@@ -20,12 +22,23 @@ pub(crate) struct Names {
     sender: Sender<(Question, Answer)>,
     /// Bounded by the lookups in flight.
     answers: Receiver<(Question, Answer)>,
-    /// Answers that the cache has taken, for the openings that wait.
-    taken: VecDeque<(Arc<str>, Found)>,
+    /// Wakes the client when there is an answer.
+    waker: Waker,
+    /// By the name in lower case. A last dot is part of the key, because it makes another DNS question.
+    waiting: HashMap<Arc<str>, Waiting>,
+}
+
+/// The openings that wait for a name.
+#[derive(Default)]
+struct Waiting {
+    /// In the order in which they came. Some may have ended.
+    openings: Vec<OpeningKey>,
+    /// How many of them have not ended. Not zero.
+    count: usize,
 }
 
 impl Names {
-    pub(crate) fn new(config: DnsConfig, resolver: Box<dyn Resolver>) -> Self {
+    pub(crate) fn new(config: DnsConfig, resolver: Box<dyn Resolver>, waker: Waker) -> Self {
         let (sender, answers) = unbounded();
         Self {
             family: config.family,
@@ -33,22 +46,21 @@ impl Names {
             resolver,
             sender,
             answers,
-            taken: VecDeque::new(),
+            waker,
+            waiting: HashMap::new(),
         }
     }
 
     /// The addresses of `host`, in upper or lower case, for a connection to `port` (which overrides may depend on). If
-    /// the result is [`Found::Pending`], `waker` is woken later, and [`poll`](Self::poll) returns the answer under the
-    /// lower-case name.
-    pub(crate) fn lookup(&mut self, now: Time, host: &str, port: u16, waker: &Waker) -> Found {
+    /// the result is [`Found::Pending`], an opening must [`wait`](Self::wait).
+    pub(crate) fn lookup(&mut self, now: Time, host: &str, port: u16) -> Found {
         if let Some(found) = self.cache.fixed(host, port) {
             return found;
         }
-        // The answer to a cancelled question may be there.
-        self.take_answers(now);
         let (found, ask) = self.cache.lookup(now, host);
         if let Some(question) = ask {
-            let (sender, waker, name) = (self.sender.clone(), waker.clone(), question.name.clone());
+            let (sender, waker) = (self.sender.clone(), self.waker.clone());
+            let name = question.name.clone();
             let reply = Reply::new(move |answer| {
                 if sender.send((question, answer)).is_ok() {
                     waker.wake();
@@ -59,26 +71,49 @@ impl Names {
         found
     }
 
-    /// No opening waits for this name any more.
-    pub(crate) fn cancel(&mut self, name: &str) {
-        if self.cache.cancel(name) {
-            self.resolver.cancel(name);
+    /// An opening waits for a name. `is_open` tells whether an opening has not ended. Returns the name under which the
+    /// opening [leaves](Self::leave).
+    pub(crate) fn wait(
+        &mut self,
+        name: &str,
+        key: OpeningKey,
+        is_open: impl Fn(OpeningKey) -> bool,
+    ) -> Arc<str> {
+        let name: Arc<str> = name.to_ascii_lowercase().into();
+        let waiting = self.waiting.entry(name.clone()).or_default();
+        if waiting.openings.len() == waiting.openings.capacity() {
+            // Openings come and go while the lookup is in flight.
+            waiting.openings.retain(|waits| is_open(*waits));
         }
+        waiting.openings.push(key);
+        waiting.count += 1;
+        name
     }
 
-    /// The next name that the resolver has answered, with the result for the openings that wait. Also returns refreshed
-    /// names that no opening waits for.
-    pub(crate) fn poll(&mut self, now: Time) -> Option<(Arc<str>, Found)> {
-        self.take_answers(now);
-        self.taken.pop_front()
-    }
-
-    fn take_answers(&mut self, now: Time) {
-        while let Ok((question, answer)) = self.answers.try_recv() {
-            if let Some(found) = self.cache.handle_answer(now, &question, answer) {
-                self.taken.push_back((question.name, found));
+    /// An opening that waited for this name has ended.
+    pub(crate) fn leave(&mut self, name: &str) {
+        let Some(waiting) = self.waiting.get_mut(name) else {
+            return;
+        };
+        waiting.count -= 1;
+        if waiting.count == 0 {
+            self.waiting.remove(name);
+            if self.cache.cancel(name) {
+                self.resolver.cancel(name);
             }
         }
+    }
+
+    /// The next answer of the resolver, and the openings that waited for it. Some of them may have ended. Without any
+    /// if the answer refreshed a name.
+    pub(crate) fn poll(&mut self, now: Time) -> Option<(Vec<OpeningKey>, Found)> {
+        while let Ok((question, answer)) = self.answers.try_recv() {
+            if let Some(found) = self.cache.handle_answer(now, &question, answer) {
+                let waiting = self.waiting.remove(&*question.name).unwrap_or_default();
+                return Some((waiting.openings, found));
+            }
+        }
+        None
     }
 
     /// The order in which an opening tries `addresses`: see [`interleave`]. `start` counts the openings.
@@ -144,19 +179,21 @@ mod tests {
     #[test]
     fn one_question_and_every_answer_wakes() {
         let (sender, asked) = unbounded();
-        let mut names = Names::new(DnsConfig::default(), Box::new(Held(sender)));
         let wakes = Arc::new(AtomicUsize::new(0));
         let count = wakes.clone();
         let waker = Waker::new(move || {
             count.fetch_add(1, Ordering::SeqCst);
         });
+        let mut names = Names::new(DnsConfig::default(), Box::new(Held(sender)), waker);
+        let key = OpeningKey::from_bits(1 << 32).unwrap();
         let now = Time::now();
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
         let found = |all: &[&str]| Found::Addresses(all.iter().map(|text| ip(text)).collect());
 
         // One lookup serves all that ask at the same time.
         for host in ["some.example", "SOME.example", "some.example"] {
-            assert_eq!(names.lookup(now, host, 80, &waker), Found::Pending);
+            assert_eq!(names.lookup(now, host, 80), Found::Pending);
+            names.wait(host, key, |_| true);
         }
         let (name, reply) = asked.try_recv().unwrap();
         assert_eq!(name, "some.example");
@@ -167,25 +204,16 @@ mod tests {
             .join()
             .unwrap();
         assert_eq!(wakes.load(Ordering::SeqCst), 1);
-        assert_eq!(
-            names.poll(now),
-            Some(("some.example".into(), found(&["10.0.0.2"])))
-        );
+        assert_eq!(names.poll(now), Some((vec![key; 3], found(&["10.0.0.2"]))));
         assert_eq!(names.poll(now), None);
-        assert_eq!(
-            names.lookup(now, "some.example", 80, &waker),
-            found(&["10.0.0.2"])
-        );
+        assert_eq!(names.lookup(now, "some.example", 80), found(&["10.0.0.2"]));
 
         // A lost reply counts as an answer.
-        assert_eq!(
-            names.lookup(now, "lost.example", 80, &waker),
-            Found::Pending
-        );
+        assert_eq!(names.lookup(now, "lost.example", 80), Found::Pending);
         drop(asked.try_recv().unwrap());
         let lost = Found::Failed(DnsError::Unanswered);
-        assert_eq!(names.poll(now), Some(("lost.example".into(), lost.clone())));
-        assert_eq!(names.lookup(now, "lost.example", 80, &waker), lost);
+        assert_eq!(names.poll(now), Some((Vec::new(), lost.clone())));
+        assert_eq!(names.lookup(now, "lost.example", 80), lost);
         assert_eq!(wakes.load(Ordering::SeqCst), 2);
     }
 
@@ -198,7 +226,7 @@ mod tests {
                 family,
                 ..DnsConfig::default()
             };
-            let names = Names::new(config, Box::new(Held(sender)));
+            let names = Names::new(config, Box::new(Held(sender)), Waker::new(|| {}));
             let order = names.order(&all, 0, &|ip| ip == all[1]);
             order.iter().map(IpAddr::to_string).collect::<Vec<_>>()
         };

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::admission::Balance;
 use super::engine::{Engine, Parts};
 use super::hosts::{Addresses, Hosts, Route};
-use super::names::Names;
 use super::router::OneHost;
 use super::sharing::{OneAtATime, Sharing};
 use super::throttle::Throttling;
@@ -98,17 +97,14 @@ impl<N: Net> HostClient<N> {
         resolver: Option<Box<dyn Resolver>>,
     ) -> Result<Self, Error> {
         let bytes = config.bytes();
-        let names = names(upstream, &config, resolver)?;
+        let resolver = needed(upstream, resolver)?;
         let Some(balance) = config.balance.clone() else {
-            let parts = one_host(upstream, &config, config.pool(), OneAtATime)?;
-            let mut client = Self::assemble(parts, config, bytes, net);
-            client.set_names(names)?;
-            return Ok(client);
+            let parts = one_host(upstream, &config, config.pool(), OneAtATime, resolver)?;
+            return Self::assemble(parts, config, bytes, net);
         };
-        let (keys, parts) = each_address(upstream, &config)?;
+        let (keys, parts) = each_address(upstream, &config, resolver)?;
         let (min_idle, random_start) = (config.pool().min_idle, config.random_start);
-        let mut client = Self::assemble(parts, config, bytes, net);
-        client.set_names(names)?;
+        let mut client = Self::assemble(parts, config, bytes, net)?;
         let (now, first) = (client.iteration_time(), keys[0]);
         let mut balance = match upstream.name() {
             Some(_) => Balance::of_name(now, balance, first, min_idle),
@@ -127,6 +123,7 @@ impl<N: Net> HostClient<N> {
 fn each_address(
     upstream: &Upstream,
     config: &HostConfig,
+    resolver: Option<Box<dyn Resolver>>,
 ) -> Result<(Vec<HostKey>, Parts<OneHost>), Error> {
     let template = HostTemplate::new(upstream, config)?;
     let addresses = match upstream.name() {
@@ -153,6 +150,7 @@ fn each_address(
         sharing: OneAtATime,
         hosts,
         throttle,
+        resolver,
     };
     Ok((keys, parts))
 }
@@ -163,6 +161,7 @@ pub(super) fn one_host<S: Sharing>(
     config: &HostConfig,
     pool: PoolConfig,
     sharing: S,
+    resolver: Option<Box<dyn Resolver>>,
 ) -> Result<Parts<OneHost<S>>, Error> {
     let template = HostTemplate::new(upstream, config)?;
     let addresses = match upstream.name() {
@@ -177,19 +176,19 @@ pub(super) fn one_host<S: Sharing>(
         sharing,
         hosts,
         throttle,
+        resolver,
     })
 }
 
-/// The cache of names for an upstream with a name. Other upstreams need none.
-pub(super) fn names(
+/// The resolver for an upstream with a name. Other upstreams need none.
+pub(super) fn needed(
     upstream: &Upstream,
-    config: &HostConfig,
     resolver: Option<Box<dyn Resolver>>,
-) -> Result<Option<Names>, Error> {
+) -> Result<Option<Box<dyn Resolver>>, Error> {
     match (upstream.name(), resolver) {
         (None, _) => Ok(None),
-        (Some(_), Some(resolver)) => Ok(Some(Names::new(config.dns.clone(), resolver))),
         (Some(_), None) => Err(unsent(Misuse::NoResolver)),
+        (Some(_), resolver) => Ok(resolver),
     }
 }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use super::engine::Engine;
-use super::one_host::{names, one_host, unsent};
+use super::one_host::{needed, one_host, unsent};
 use super::router::OneHost;
 use super::sharing::Pipelines;
 use super::{HostConfig, Upstream};
@@ -203,12 +203,10 @@ impl<N: Net> PipelineClient<N> {
             ..config.host.pool()
         };
         let pipelines = Pipelines::new(&config);
-        let names = names(upstream, &config.host, resolver)?;
-        let parts = one_host(upstream, &config.host, pool, pipelines)?;
+        let resolver = needed(upstream, resolver)?;
+        let parts = one_host(upstream, &config.host, pool, pipelines, resolver)?;
         let bytes = config.host.bytes();
-        let mut client = Self::assemble(parts, config.host, bytes, net);
-        client.set_names(names)?;
-        Ok(client)
+        Self::assemble(parts, config.host, bytes, net)
     }
 
     /// The current load, and counters since the beginning.

@@ -42,6 +42,7 @@ use super::{Call, CallId, Completion, HostConfig, Read, Report};
 use crate::client::progress::{ActiveCall, Reactor};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
+use crate::net::resolve::Resolver;
 use crate::net::{Net, Waker};
 use crate::policy::{AddressPolicy, Caps, Counters, DnsCounters, LatePolicy, Timeouts};
 use crate::proto::{BodyMode, Request, Response};
@@ -95,6 +96,8 @@ pub(in crate::client) struct Parts<R: Router> {
     pub(in crate::client) sharing: R::Sharing,
     pub(in crate::client) hosts: Hosts,
     pub(in crate::client) throttle: Throttling,
+    /// How names are looked up; `None` for a client without names.
+    pub(in crate::client) resolver: Option<Box<dyn Resolver>>,
 }
 
 /// Requests and responses that are kept to reuse their buffers.
@@ -108,27 +111,52 @@ struct SpareBuffers {
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// A client with this router and these hosts.
+    ///
+    /// # Errors
+    /// The network's, when it cannot make a waker for answers of the resolver.
     pub(in crate::client) fn assemble(
         parts: Parts<R>,
         config: HostConfig,
         bytes: ByteRates,
         net: N,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let Parts {
             router,
             sharing,
             hosts,
             throttle,
+            resolver,
         } = parts;
-        Self {
+        let settings = Settings {
+            timeouts: config.timeouts.clone(),
+            limits: config.limits.clone(),
+            held_bytes: config.held_bytes,
+            socket: config.socket.clone(),
+            ignore_invalid_headers: config.ignore_invalid_headers,
+            stream_buffer: config.stream_buffer.max(1),
+            idle_order: hosts.cap.is_limited(),
+            batching: sharing.pipelines().map(Pipelines::batching),
+            bytes,
+        };
+        let mut reactor = Reactor::new(net, settings);
+        let names = match resolver {
+            Some(resolver) => {
+                let waker = reactor.waker();
+                let waker =
+                    waker.map_err(|error| Error::new(error, Phase::Queue, Sent::Nothing))?;
+                Some(Names::new(config.dns.clone(), resolver, waker))
+            }
+            None => None,
+        };
+        Ok(Self {
             iteration: Iteration {
-                began: Time::of(net.now()),
+                began: reactor.now(),
                 is_driven: false,
             },
             router,
-            connector: Connector::new(&config),
+            connector: Connector::new(&config, names),
             rules: CallRules {
-                timeouts: config.timeouts.clone(),
+                timeouts: config.timeouts,
                 late: config.late,
             },
             admission: Admission::new(config.breaker),
@@ -140,37 +168,14 @@ impl<R: Router, N: Net> Engine<R, N> {
             telemetry: Telemetry::new(config.observer, config.stats),
             migration: Migration::default(),
             spare: SpareBuffers::default(),
-            reactor: Reactor::new(
-                net,
-                Settings {
-                    timeouts: config.timeouts,
-                    limits: config.limits,
-                    held_bytes: config.held_bytes,
-                    socket: config.socket,
-                    ignore_invalid_headers: config.ignore_invalid_headers,
-                    stream_buffer: config.stream_buffer.max(1),
-                    idle_order: hosts.cap.is_limited(),
-                    batching: sharing.pipelines().map(Pipelines::batching),
-                    bytes,
-                },
-            ),
+            reactor,
             hosts,
             throttle,
             sharing,
             queue: CallQueue::default(),
             uploads: Uploads::default(),
             deliveries: Deliveries::new(),
-        }
-    }
-
-    /// Sets how names are looked up. A client without names has none.
-    pub(in crate::client) fn set_names(&mut self, names: Option<Names>) -> Result<(), Error> {
-        if let Some(names) = names {
-            let waker = self.reactor.waker();
-            let waker = waker.map_err(|error| Error::new(error, Phase::Queue, Sent::Nothing))?;
-            self.connector.set_names(names, waker);
-        }
-        Ok(())
+        })
     }
 
     /// Sets which addresses of proxies may be connected to. By default all.
@@ -524,13 +529,13 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Counters of the cache of names. All zero for a client of known addresses.
     pub fn dns_counters(&self) -> DnsCounters {
-        let names = self.connector.names();
+        let names = self.connector.names.as_ref();
         names.map(Names::counters).unwrap_or_default()
     }
 
     /// Forgets the addresses of a name. Open connections stay open.
     pub fn flush_name(&mut self, name: &str) {
-        if let Some(names) = self.connector.names_mut() {
+        if let Some(names) = &mut self.connector.names {
             names.flush(name);
         }
     }
@@ -538,7 +543,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Forgets the addresses of all names, and which addresses have failed.
     pub fn flush_names(&mut self) {
         self.connector.forget_failures();
-        if let Some(names) = self.connector.names_mut() {
+        if let Some(names) = &mut self.connector.names {
             names.flush_all();
         }
     }
