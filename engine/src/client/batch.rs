@@ -109,7 +109,7 @@ impl<I: Iterator<Item = Call>> Flow<I> {
             let Some(call) = self.held_back.take().or_else(|| self.calls.next()) else {
                 return;
             };
-            let refused = runner.begin(self.lineup.taken, call).err();
+            let refused = runner.begin(self.lineup.taken, call.awaited()).err();
             if let Some((call, error)) = refused {
                 let is_full = matches!(error.kind(), ErrorKind::Limit(LimitExceeded::InFlight(_)));
                 if is_full && self.in_flight() > 0 {

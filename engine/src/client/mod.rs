@@ -90,6 +90,8 @@ pub struct Call {
     pub(crate) tag: u64,
     time: CallTime,
     pub(crate) streaming: bool,
+    /// The caller waits for the completion, so that nobody can resume the call.
+    is_awaited: bool,
     overrides: Option<Box<Overrides>>,
 }
 
@@ -113,6 +115,7 @@ impl Call {
             tag: 0,
             time: CallTime::Configured,
             streaming: false,
+            is_awaited: false,
             overrides: None,
         }
     }
@@ -211,6 +214,13 @@ impl Call {
     #[cfg(feature = "cookies")]
     pub fn without_cookies(mut self) -> Self {
         self.own().without_cookies = true;
+        self
+    }
+
+    /// The call of a caller that waits for the completion. Nobody can resume such a call.
+    #[inline]
+    pub(crate) fn awaited(mut self) -> Self {
+        self.is_awaited = true;
         self
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct CallProgress {
     pub(crate) keeps_request: bool,
     /// The request was sent once more to the same URL because of status 401.
     pub(crate) reauthorized: bool,
+    /// Nobody can resume the call.
+    pub(crate) is_awaited: bool,
     /// The permit of the current attempt, if the breaker or the balancer counts attempts.
     pub(crate) permit: Option<AttemptPermit>,
     /// The addresses of the upstream where the call has failed: a bit for each.
@@ -35,6 +37,7 @@ impl Default for CallProgress {
             has_own_deadline: false,
             keeps_request: false,
             reauthorized: false,
+            is_awaited: false,
             permit: None,
             tried: 0,
         }

@@ -66,6 +66,9 @@ pub enum Misuse {
     BodyNotReplayable,
     /// The body stream failed.
     BodySource(io::Error),
+    /// The body stream had no bytes yet ([`WouldBlock`](io::ErrorKind::WouldBlock)), and nobody can resume the call: its
+    /// caller waits for the response.
+    NotResumable,
     /// The body stream ended before its declared length.
     BodyLength {
         /// Bytes promised in `Content-Length`.
@@ -134,6 +137,9 @@ impl fmt::Display for Misuse {
             Self::ChunkedInHttp10 => f.write_str("a body of unknown length needs HTTP/1.1"),
             Self::BodyNotReplayable => f.write_str("the body stream is used up"),
             Self::BodySource(_) => f.write_str("the body stream failed"),
+            Self::NotResumable => f.write_str(
+                "the body stream has no bytes yet, and nobody can resume a call that blocks",
+            ),
             Self::BodyLength { declared, produced } => write!(
                 f,
                 "the body stream gave {produced} bytes, but {declared} were declared"

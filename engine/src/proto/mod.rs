@@ -41,7 +41,7 @@ pub use location::{is_redirect, resolve};
 pub use multipart::{FormPart, Multipart};
 pub use proxy::Handshake;
 pub use request::{BodySource, Defaults, Request};
-pub(crate) use request::{HopFields, TargetForm, check_user_agent, without_userinfo};
+pub(crate) use request::{HopFields, Panic, TargetForm, check_user_agent, without_userinfo};
 pub use response::{Head, Response, StatusError, Version};
 pub use socks::{Socks5, SocksTarget};
 pub use tunnel::Tunnel;

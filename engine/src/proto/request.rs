@@ -20,6 +20,7 @@ use bytes::Bytes;
 pub(crate) use self::hop::HopFields;
 pub use self::stream::BodySource;
 pub(super) use self::stream::Fill;
+pub(crate) use self::stream::Panic;
 use self::stream::{Source, Stream};
 use super::coding::Codings;
 use super::head::list;
@@ -371,7 +372,11 @@ impl Request {
     /// `None`, all bytes to its end, in the chunked coding.
     ///
     /// The source runs on the thread that drives the client, so it must not block. It may return
-    /// [`WouldBlock`](std::io::ErrorKind::WouldBlock); the call continues after `resume`. It is read once: a call that has
+    /// [`WouldBlock`](std::io::ErrorKind::WouldBlock); the call continues after `resume`, of the client or of a
+    /// [`Ticket`](crate::Ticket). A call that blocks cannot be resumed: it fails with
+    /// [`Misuse::NotResumable`](crate::Misuse::NotResumable). If the source panics, the call fails with
+    /// [`Misuse::BodySource`](crate::Misuse::BodySource), and the panic goes on in the method that drives the client, which
+    /// can be used again. The source is read once: a call that has
     /// begun to read its stream is never sent again.
     pub fn body_stream(
         &mut self,
@@ -890,9 +895,24 @@ impl Request {
     }
 
     /// Whether the source of the body must know whom it wakes when it has its next piece.
-    #[inline]
+    #[cold]
     pub(crate) fn has_waking_source(&self) -> bool {
         matches!(&self.0.body, Body::Stream(stream) if stream.wakes())
+    }
+
+    /// What the source of the body has panicked with, once.
+    pub(crate) fn take_panic(&mut self) -> Option<Panic> {
+        match &mut self.0.body {
+            Body::Stream(stream) => stream.take_panic(),
+            Body::None | Body::Memory(_) => None,
+        }
+    }
+
+    /// Sets whether the source of the body may say that it has no bytes yet.
+    pub(crate) fn set_source_may_block(&mut self, may_block: bool) {
+        if let Body::Stream(stream) = &mut self.0.body {
+            stream.set_may_block(may_block);
+        }
     }
 
     /// Sets whom the source of the body wakes.
@@ -902,7 +922,8 @@ impl Request {
         }
     }
 
-    pub(super) fn has_stream(&self) -> bool {
+    #[inline]
+    pub(crate) fn has_stream(&self) -> bool {
         matches!(self.body_now(), Body::Stream(_))
     }
 

@@ -52,7 +52,7 @@ pub(crate) use timers::{Armed, TimerOwner};
 use crate::net::{Event, Net, SocketOptions, Waker};
 use crate::policy::Timeouts;
 use crate::policy::queue::Queue;
-use crate::proto::{Exchange, Limits, Request, Response};
+use crate::proto::{Exchange, Limits, Panic, Request, Response};
 use crate::time::Time;
 
 /// The event loop of one client. `C` is what the client keeps of each call.
@@ -83,6 +83,8 @@ pub(crate) struct Reactor<N: Net, C> {
     /// The first time at which a wait that begins now can end by a limit of its phase.
     soonest: Time,
     polled_at: Time,
+    /// What the source of a body has panicked with, until the client raises the panic again.
+    panic: Option<Panic>,
     settings: Settings,
 }
 
@@ -176,6 +178,7 @@ impl<N: Net, C> Reactor<N, C> {
             now,
             soonest: now,
             polled_at: now,
+            panic: None,
             settings,
         }
     }
@@ -317,6 +320,12 @@ impl<N: Net, C> Reactor<N, C> {
         }
         let resume = self.net.next_resume().map(Time::of);
         self.next_due().into_iter().chain(resume).min()
+    }
+
+    /// A panic of the source of a body, since the last call of this method. Its call has failed.
+    #[inline]
+    pub(crate) fn take_panic(&mut self) -> Option<Panic> {
+        self.panic.take()
     }
 
     pub(crate) fn descriptor(&mut self) -> io::Result<OwnedFd> {

@@ -112,7 +112,15 @@ impl<N: Net, C> Reactor<N, C> {
     pub(super) fn stop_sending(&mut self, key: ConnKey, stop: SendStop) {
         match stop {
             SendStop::Budget => self.deferred_sends.push(key),
-            SendStop::Misuse(misuse) => self.fail(key, misuse.into()),
+            SendStop::Misuse(misuse) => {
+                if let Some(conn) = self.conns.get(key)
+                    && let ConnState::Busy(call) = conn.state
+                    && let Some(call) = self.calls.get_mut(call)
+                {
+                    self.panic = self.panic.take().or_else(|| call.request.take_panic());
+                }
+                self.fail(key, misuse.into());
+            }
             // The response may have come already: a server that refuses a body sends a response and closes.
             SendStop::Broken => self.drive_read(key),
         }

@@ -34,6 +34,24 @@ impl Streaming {
             sending: Sending::new(begun),
         }
     }
+
+    /// A handle on the call, unless the call was refused or its head has come. With a clone of the handle, a body of the
+    /// request that had no bytes for a while goes on, also after the head has come.
+    ///
+    /// ```
+    /// use courser::{Call, HostClient, Request, Response, Shared};
+    ///
+    /// fn upload(client: &Shared<HostClient>, request: Request) {
+    ///     let streaming = client.send_streaming(Call::new(request, Response::new()));
+    ///     if let Some(ticket) = streaming.ticket() {
+    ///         ticket.resume(); // the source has bytes again
+    ///     }
+    /// }
+    /// # let _ = upload;
+    /// ```
+    pub fn ticket(&self) -> Option<Ticket> {
+        self.ticket.clone()
+    }
 }
 
 impl Future for Streaming {

@@ -251,7 +251,7 @@ impl<C: HttpClient> Shared<C> {
 
     fn perform_in(&self, call: Call, slot: &Arc<Slot>) -> Completion {
         let refused = match self.inner.workers.may_block() {
-            Ok(()) => self.begin(call, Arc::clone(slot), None).err(),
+            Ok(()) => self.begin(call.awaited(), Arc::clone(slot), None).err(),
             Err(misuse) => Some(Refused {
                 error: unbegun_error(misuse),
                 call,
@@ -324,7 +324,7 @@ impl<C: HttpClient> Shared<C> {
         response: &mut Response,
     ) -> Result<SharedBody, Error> {
         self.inner.workers.may_block().map_err(unbegun_error)?;
-        let call = Call::new(std::mem::take(request), std::mem::take(response));
+        let call = Call::new(std::mem::take(request), std::mem::take(response)).awaited();
         let (done_request, done_response, outcome) = match self.send_any(call.streaming(true)) {
             Err(Refused { error, call }) => (call.request, call.response, Err(error)),
             Ok(ticket) => {

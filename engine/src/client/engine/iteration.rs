@@ -1,6 +1,7 @@
 //! One round of the event loop: submitted calls begin, events are waited for, and each event is processed.
 
 use std::io;
+use std::panic::resume_unwind;
 use std::time::Duration;
 
 use super::Engine;
@@ -49,6 +50,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         self.begin_incoming();
         self.process_events();
+        self.raise_panic();
         if over(self) {
             return Ok(false);
         }
@@ -62,7 +64,16 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.reactor.flush();
             self.process_events();
         }
+        self.raise_panic();
         polled.map(|()| true)
+    }
+
+    /// Goes on with the panic of the source of a body, now that all events are processed.
+    #[inline]
+    fn raise_panic(&mut self) {
+        if let Some(panic) = self.reactor.take_panic() {
+            resume_unwind(panic);
+        }
     }
 
     pub(super) fn begin_incoming(&mut self) {
@@ -86,7 +97,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if !call.is_new() {
             return; // cancelled before the call began
         }
-        let wakes = call.request.has_waking_source();
+        let streams = call.request.has_stream();
         if !matches!(time, CallTime::Running) {
             call.timestamps.begun = now;
             let timeouts = call.own_timeouts().unwrap_or(&self.rules.timeouts);
@@ -105,15 +116,23 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.telemetry.observes() {
             self.notify(key, Telemetry::call_begun);
         }
-        if wakes && !self.set_source_waker(key) {
+        if streams && !self.prepare_source(key) {
             return;
         }
         self.send(key);
     }
 
-    /// Tells the source of a body whom it wakes. If that is not possible, the call ends, and this returns false.
+    /// Tells the source of a body whom it wakes, or whether it may have no bytes for a while. If there is no waker, the call
+    /// ends, and this returns false.
     #[cold]
-    fn set_source_waker(&mut self, key: CallKey) -> bool {
+    fn prepare_source(&mut self, key: CallKey) -> bool {
+        if let Some(call) = self.reactor.call(key)
+            && !call.request.has_waking_source()
+        {
+            let may_block = !call.client.is_awaited;
+            call.request.set_source_may_block(may_block);
+            return true;
+        }
         let reactor = &mut self.reactor;
         match self.uploads.waker(key, || reactor.waker()) {
             Ok(waker) => {

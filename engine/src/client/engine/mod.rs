@@ -266,7 +266,16 @@ impl<R: Router, N: Net> Engine<R, N> {
         let (mut own_request, mut own_response) = self.spare.placeholder.take().unwrap_or_default();
         std::mem::swap(request, &mut own_request);
         std::mem::swap(response, &mut own_response);
-        let done = self.perform(Call::new(own_request, own_response).streaming(streaming));
+        let call = Call::new(own_request, own_response).streaming(streaming);
+        let id = self.submit(call.awaited());
+        let mut awaiting = Awaiting {
+            client: self,
+            id,
+            buffers: Some((&mut *request, &mut *response)),
+        };
+        let done = awaiting.client.await_call(id);
+        awaiting.buffers = None;
+        drop(awaiting);
         self.spare.placeholder = Some((
             std::mem::replace(request, done.request),
             std::mem::replace(response, done.response),
@@ -291,7 +300,12 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// ```
     #[inline]
     pub fn perform(&mut self, call: Call) -> Completion {
-        let id = self.submit(call);
+        let id = self.submit(call.awaited());
+        self.await_call(id)
+    }
+
+    #[inline]
+    fn await_call(&mut self, id: CallId) -> Completion {
         loop {
             if self.deliveries.take_done(id.0)
                 && let Some(done) = self.complete(id.0)
@@ -310,6 +324,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Takes over a call, which the next [`wait`](Self::wait) begins. Every call completes exactly once.
     pub fn submit(&mut self, call: Call) -> CallId {
         let now = self.reactor.now();
+        let is_awaited_upload = call.is_awaited && call.request.has_stream();
         self.retries.note_overrides(call.overrides.as_deref());
         let key = self.reactor.insert_call(ActiveCall {
             tag: call.tag,
@@ -321,6 +336,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             },
             ..ActiveCall::new(now, call.request, call.response)
         });
+        if is_awaited_upload && let Some(call) = self.reactor.call(key) {
+            call.client.is_awaited = true;
+        }
         self.queue.submit(key, call.time);
         CallId(key)
     }
@@ -691,6 +709,40 @@ impl<R: Router, N: Net> Engine<R, N> {
             call.notified = false;
         }
         Some(id)
+    }
+}
+
+/// Gives the caller of a blocking call its buffers back if foreign code panics meanwhile: a source of a body, an observer.
+struct Awaiting<'a, R: Router, N: Net> {
+    client: &'a mut Engine<R, N>,
+    id: CallId,
+    /// `None` once the call has completed.
+    buffers: Option<(&'a mut Request, &'a mut Response)>,
+}
+
+impl<R: Router, N: Net> Drop for Awaiting<'_, R, N> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some((request, response)) = self.buffers.take() {
+            self.client.abandon(self.id, request, response);
+        }
+    }
+}
+
+impl<R: Router, N: Net> Engine<R, N> {
+    #[cold]
+    fn abandon(&mut self, id: CallId, request: &mut Request, response: &mut Response) {
+        let call = self.reactor.call_ref(id.0);
+        if call.is_some_and(|call| !matches!(call.state, CallState::Ended)) {
+            self.detach(id.0);
+            let error = Error::new(ErrorKind::Cancelled, Phase::Queue, Sent::Partial);
+            self.end_call(id.0, Err(error));
+        }
+        self.deliveries.take_done(id.0);
+        if let Some(call) = self.reactor.remove_call(id.0) {
+            *request = call.request;
+            *response = call.response;
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Bodies that come while the request is sent, and their framing (RFC 9112 §6, §7.1).
 
+use std::any::Any;
 use std::io::{self, Read, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf as _, Bytes};
@@ -48,10 +50,17 @@ pub(super) struct Stream {
     source: Source,
     pub(super) length: Option<u64>,
     produced: u64,
+    /// Nobody can resume the call: the source may not say that it has no bytes yet.
+    must_not_block: bool,
     /// The current piece, framed; sent in part.
     pub(super) buffer: Vec<u8>,
     state: StreamState,
+    /// What the source has panicked with.
+    panic: Option<Panic>,
 }
+
+/// What foreign code has panicked with. The event loop raises this panic again when its own state is whole.
+pub(crate) type Panic = Box<dyn Any + Send>;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum StreamState {
@@ -77,8 +86,10 @@ impl Stream {
             source,
             length,
             produced: 0,
+            must_not_block: false,
             buffer: Vec::new(),
             state: StreamState::Fresh,
+            panic: None,
         }
     }
 
@@ -98,6 +109,16 @@ impl Stream {
     /// Whether the source wakes someone when it has its next piece.
     pub(super) fn wakes(&self) -> bool {
         matches!(self.source, Source::Pieces(_))
+    }
+
+    /// What the source has panicked with, once.
+    pub(super) fn take_panic(&mut self) -> Option<Panic> {
+        self.panic.take()
+    }
+
+    /// Sets whether a source that wakes nobody may say that it has no bytes yet.
+    pub(super) fn set_may_block(&mut self, may_block: bool) {
+        self.must_not_block = !may_block && !self.wakes();
     }
 
     pub(super) fn set_waker(&mut self, waker: Waker) {
@@ -120,11 +141,18 @@ impl Stream {
         };
         let piece = &mut self.buffer[CHUNK_SIZE_LINE..][..room.min(STREAM_PIECE)];
         let read = loop {
-            match self.source.read(piece) {
+            let read = catch_unwind(AssertUnwindSafe(|| self.source.read(piece)));
+            match read.unwrap_or_else(|panic| {
+                self.panic = Some(panic);
+                Err(io::Error::other("the source has panicked"))
+            }) {
                 Ok(n) => break n.min(piece.len()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.buffer.clear();
+                    if self.must_not_block {
+                        return Err(Misuse::NotResumable);
+                    }
                     return Ok(Fill::Pending);
                 }
                 Err(error) => return Err(Misuse::BodySource(error)),

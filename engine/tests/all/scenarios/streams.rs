@@ -2,6 +2,7 @@
 //! that come before the whole request was sent.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -9,8 +10,8 @@ use std::time::{Duration, Instant};
 use courser::net::Net as _;
 use courser::net::sim::{Link, Peer, SimNet};
 use courser::{
-    Bytes, Call, CallId, ErrorKind, HostClient, HostConfig, LimitExceeded, Phase, Read, Request,
-    Response, TimeLimit, Timeouts,
+    BatchConfig, Bytes, Call, CallId, ErrorKind, HostClient, HostConfig, LimitExceeded, Misuse,
+    Phase, Read, Request, Response, TimeLimit, Timeouts,
 };
 
 use super::{Script, near, place, upstream};
@@ -180,6 +181,88 @@ fn the_peer_is_not_to_blame_for_the_pauses_of_a_source() {
         client.resume(id);
     }
     client.wait(None).unwrap().unwrap().outcome.unwrap();
+}
+
+/// Nobody can resume a call whose caller waits for it: without an error, it would last until its deadline.
+#[test]
+fn a_call_that_blocks_has_no_pauses() {
+    let (mut client, net) = client(Timeouts::default(), Link::default(), |_, _| {});
+    let began = net.now();
+    let blocked = || {
+        let mut request = Request::put("/", "");
+        let source = Source {
+            ready: Arc::default(),
+            given: 0,
+        };
+        request.body_stream(source, Some(1));
+        request
+    };
+    let mut response = Response::new();
+    let called = client.call(&mut blocked(), &mut response).map(|_| ());
+    let opened = client.open(&mut blocked(), &mut response).map(|_| ());
+    let mut batch = client.call_many(
+        [Call::new(blocked(), Response::new())],
+        BatchConfig::default(),
+    );
+    let (_, done) = batch.next().unwrap();
+    drop(batch);
+    for outcome in [called, opened, done.outcome] {
+        assert_kind!(
+            outcome.unwrap_err(),
+            ErrorKind::Misuse(Misuse::NotResumable)
+        );
+    }
+    assert!(net.now() - began < SECOND, "at once");
+    assert_eq!(client.in_flight(), 0);
+}
+
+/// A body whose source panics, without a message.
+fn panics() -> Request {
+    struct Panics;
+    impl io::Read for Panics {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            resume_unwind(Box::new("planned"))
+        }
+    }
+    let mut request = Request::put("/", "");
+    request.body_stream(Panics, None);
+    request
+}
+
+#[test]
+fn a_client_can_be_used_after_the_panic_of_a_source() {
+    let answer = |peer: &mut Peer<'_>, data: &[u8]| {
+        if data.starts_with(b"GET ") {
+            peer.send(OK);
+        }
+    };
+    let (mut client, net) = client(Timeouts::default(), Link::default(), answer);
+    let caught = |run: &mut dyn FnMut()| {
+        let panic = catch_unwind(AssertUnwindSafe(run)).unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&"planned"));
+    };
+    let mut request = panics();
+    let mut response = Response::new();
+    caught(&mut || _ = client.call(&mut request, &mut response));
+    assert_eq!(request.method(), "PUT", "given back");
+    assert_eq!((client.in_flight(), net.open_streams()), (0, 0));
+    caught(&mut || _ = client.open(&mut panics(), &mut response).map(|_| ()));
+    assert_eq!((client.in_flight(), net.open_streams()), (0, 0));
+
+    // Other calls go on, and each call completes.
+    client.submit(Call::new(Request::get("/"), Response::new()).tag(1));
+    client.submit(Call::new(panics(), Response::new()).tag(2));
+    client.submit(Call::new(Request::get("/"), Response::new()).tag(3));
+    caught(&mut || _ = client.wait(None));
+    let mut outcomes: Vec<_> = std::iter::from_fn(|| client.wait(None).unwrap())
+        .map(|done| (done.tag, done.outcome))
+        .collect();
+    outcomes.sort_by_key(|(tag, _)| *tag);
+    let [(1, Ok(())), (2, Err(error)), (3, Ok(()))] = &outcomes[..] else {
+        panic!("{outcomes:?}");
+    };
+    assert_kind!(error, ErrorKind::Misuse(Misuse::BodySource(_)));
+    assert_eq!(net.open_streams(), 2);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
 use std::task::{Context, Poll};
 
 use courser::{BodyClosed, BodySource, Bytes};
@@ -240,6 +242,67 @@ fn a_source_that_fails_with_would_block_fails_the_call() {
     request.body_source(Blocked, None);
     let error = client.call(&mut request, &mut Response::new()).unwrap_err();
     assert_kind!(error, ErrorKind::Misuse(Misuse::BodySource(_)));
+}
+
+/// A reader that has no bytes until the test says so.
+struct Gated {
+    is_open: Arc<AtomicBool>,
+    asked: mpsc::Sender<()>,
+    rest: &'static [u8],
+}
+
+impl Read for Gated {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let _ = self.asked.send(());
+        match self.is_open.load(Ordering::SeqCst) {
+            true => Read::read(&mut self.rest, buffer),
+            false => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
+/// A request with such a body, what opens it, and what tells that it was asked for bytes.
+fn gated() -> (Request, Arc<AtomicBool>, mpsc::Receiver<()>) {
+    let is_open = Arc::<AtomicBool>::default();
+    let (asked, was_asked) = mpsc::channel();
+    let mut request = Request::put("/", "");
+    let source = Gated {
+        is_open: Arc::clone(&is_open),
+        asked,
+        rest: b"late",
+    };
+    request.body_stream(source, Some(4));
+    (request, is_open, was_asked)
+}
+
+#[test]
+fn a_ticket_resumes_a_streamed_upload() {
+    let client = echo();
+    let (request, is_open, was_asked) = gated();
+    let streaming = client.send_streaming(Call::new(request, Response::new()));
+    was_asked.recv().unwrap();
+    is_open.store(true, Ordering::SeqCst);
+    streaming.ticket().expect("a call in flight").resume();
+    let (head, body) = futures_lite::future::block_on(streaming);
+    head.outcome.unwrap();
+    let mut text = String::new();
+    Read::read_to_string(&mut body.unwrap(), &mut text).unwrap();
+    assert_eq!(text, "late");
+}
+
+/// Its caller waits, and has no ticket.
+#[test]
+fn a_call_that_blocks_is_not_resumed() {
+    let client = echo();
+    let mut response = Response::new();
+    let called = client.call(&mut gated().0, &mut response).map(|_| ());
+    let opened = client.open(&mut gated().0, &mut response).map(|_| ());
+    for outcome in [called, opened] {
+        assert_kind!(
+            outcome.unwrap_err(),
+            ErrorKind::Misuse(Misuse::NotResumable)
+        );
+    }
 }
 
 /// Without a client of threads, the waker ends the wait of the caller.
