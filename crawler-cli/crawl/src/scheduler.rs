@@ -395,10 +395,13 @@ fn exchange(report: &Report, robots: bool) -> Exchange {
     Exchange {
         took: report.timings().total,
         bytes: report.bytes_in(),
-        connection: report.remote().map(|_| match report.reused() {
-            true => Connection::Reused,
-            false => Connection::Opened,
-        }),
+        connection: report
+            .remote()
+            .or(report.proxy())
+            .map(|_| match report.reused() {
+                true => Connection::Reused,
+                false => Connection::Opened,
+            }),
         robots,
     }
 }

@@ -69,7 +69,7 @@ use crate::net::Address;
 use crate::net::tls::{TlsIdentity, TlsInfo};
 use crate::policy::{AddressPolicy, Proxies, Redirects, Retry, Timeouts};
 use crate::proto::{Limits, Request, Response};
-use crate::reactor::{CallKey, Overrides, Timestamps};
+use crate::reactor::{CallKey, Overrides, Server, Timestamps};
 use crate::time::Time;
 
 pub use crate::reactor::Hop;
@@ -366,7 +366,7 @@ impl Report {
         self.timestamps.held
     }
 
-    /// The number of attempts that got a connection.
+    /// The number of attempts: how often the call got a connection, or one could not be opened.
     pub fn attempts(&self) -> u32 {
         self.attempts
     }
@@ -398,12 +398,20 @@ impl Report {
         self.timestamps.bytes_in
     }
 
-    /// The address of the server; `None` when the call had no connection.
+    /// The address of the server; `None` when the call had no connection. Behind a [proxy](Self::proxy), the address is known
+    /// only if this client has looked it up for the proxy.
     pub fn remote(&self) -> Option<&Address> {
-        self.timestamps
-            .endpoints
-            .as_deref()
-            .map(|endpoints| &endpoints.remote)
+        let endpoints = self.timestamps.endpoints.as_deref()?;
+        match &endpoints.server {
+            Server::Remote => Some(&endpoints.remote),
+            Server::Behind(address) => address.as_ref(),
+        }
+    }
+
+    /// The address of the proxy; `None` when the call had no connection, or one without a proxy.
+    pub fn proxy(&self) -> Option<&Address> {
+        let endpoints = self.timestamps.endpoints.as_deref()?;
+        matches!(endpoints.server, Server::Behind(_)).then_some(&endpoints.remote)
     }
 
     /// The local address of the connection.

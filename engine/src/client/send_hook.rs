@@ -111,7 +111,7 @@ impl Outgoing<'_> {
         self.host
     }
 
-    /// How many attempts of the call got a connection before this one, redirects included.
+    /// How many attempts the call had before this one, redirects included.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }

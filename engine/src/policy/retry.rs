@@ -57,7 +57,8 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 /// ```
 #[derive(Clone)]
 pub struct Retry {
-    /// Attempts of a call in all, the first included; a redirect that is followed is none. Default 5.
+    /// Attempts of a call in all, the first included, for failures without a rule; a redirect that is followed is none.
+    /// Default 5. A rule has its own number, which may be higher.
     pub max_attempts: NonZeroU32,
     /// Whether the two safe cases are tried again. Default true.
     pub stale: bool,
@@ -260,7 +261,7 @@ impl Retry {
                 | ErrorKind::Timeout(TimeLimit::Total | TimeLimit::Queue)
         );
         let enough = failed.attempt >= self.max_attempts.get();
-        if is_final || enough || !failed.request.is_replayable() {
+        if is_final || !failed.request.is_replayable() {
             return Verdict::GiveUp;
         }
         let safe = self.stale
@@ -270,7 +271,7 @@ impl Retry {
                 Sent::NoReplyByte => failed.request.is_idempotent() && !stale_before,
                 Sent::Partial => false,
             };
-        if safe {
+        if safe && !enough {
             return Verdict::AtOnce;
         }
         let class = FailureClass::of(failed.error);
@@ -282,6 +283,7 @@ impl Retry {
             Some(rule) => rule
                 .allows(failed.request, failed.error.sent(), failed.attempt)
                 .then(|| (rule.backoff.delay(failed.attempt, random), rule.via)),
+            None if enough => None,
             None => self
                 .hook
                 .as_ref()
@@ -307,10 +309,7 @@ impl Retry {
         let Some(rule) = rule else {
             return Verdict::GiveUp;
         };
-        if attempt >= self.max_attempts.get()
-            || !request.is_replayable()
-            || !rule.allows(request, Sent::Partial, attempt)
-        {
+        if !request.is_replayable() || !rule.allows(request, Sent::Partial, attempt) {
             return Verdict::GiveUp;
         }
         let now = response.header("date").and_then(date);
@@ -496,7 +495,6 @@ mod tests {
             ..RetryRule::new(RetryOn::Failure(FailureClass::Refused))
         };
         let retry = Retry {
-            max_attempts: NonZeroU32::MAX,
             rules: vec![rule],
             max_elapsed: Some(1000 * MS),
             ..Retry::default()

@@ -27,7 +27,7 @@ pub(crate) struct ActiveCall<C> {
     /// Once the call has ended.
     pub(crate) outcome: Result<(), Error>,
     pub(crate) timestamps: Timestamps,
-    /// How often a connection was given to the call.
+    /// How often a connection was given to the call, or could not be opened for it.
     pub(crate) attempts: u32,
     /// The number among the calls of its connection, if the connection has a pipeline.
     pub(crate) number: u32,

@@ -150,8 +150,19 @@ pub(crate) struct PoolSlot {
 /// The addresses of a connection. Its calls share them: a copy in each call would be a third of the call's size.
 #[derive(Debug)]
 pub(crate) struct Endpoints {
+    /// The address of the server or of the proxy.
     pub(crate) remote: Address,
     pub(crate) local: Option<Address>,
+    pub(crate) server: Server,
+}
+
+/// Where the server of a connection is.
+#[derive(Clone, Debug)]
+pub(crate) enum Server {
+    /// It is the remote end of the connection.
+    Remote,
+    /// Behind a proxy, at this address if that is known.
+    Behind(Option<Address>),
 }
 
 /// How long the steps of an opening took.

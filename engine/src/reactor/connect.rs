@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::conn::{Conn, ConnState, ReadPause, Wait};
 use super::{
-    Armed, ConnKey, Endpoints, OpeningKey, PoolSlot, Reactor, ReactorEvent, TimerOwner, token,
+    Armed, ConnKey, Endpoints, OpeningKey, PoolSlot, Reactor, ReactorEvent, Server, TimerOwner,
+    token,
 };
 use crate::error::{ErrorKind, Phase, Sent, Shortage};
 use crate::net::transport::Transport;
@@ -20,6 +21,7 @@ impl<N: Net, C> Reactor<N, C> {
         slot: PoolSlot,
         opening: OpeningKey,
         address: &Address,
+        server: Server,
         needs_handshakes: bool,
     ) -> io::Result<ConnKey> {
         let token = token::of_key(self.conns.next_key()).ok_or(Shortage::Memory)?;
@@ -38,6 +40,7 @@ impl<N: Net, C> Reactor<N, C> {
             endpoints: Arc::new(Endpoints {
                 remote: address.clone(),
                 local: None,
+                server,
             }),
             opened: None,
             idle_ticket: None,

@@ -36,7 +36,7 @@ use body_memory::BodyMemory;
 pub use call::Hop;
 pub(crate) use call::{ActiveCall, CallState, HeadState, RedirectState, Timestamps};
 use conn::{Conn, ConnState};
-pub(crate) use conn::{Endpoints, Opened, PoolSlot};
+pub(crate) use conn::{Endpoints, Opened, PoolSlot, Server};
 pub(crate) use event::ReactorEvent;
 pub(crate) use handshake::{ProxyMessage, Step};
 pub(crate) use key::{CallKey, ConnKey, HostKey, OpeningKey, of};

@@ -29,8 +29,10 @@ impl Spares {
         self.requests.pop().unwrap_or_default()
     }
 
-    pub(super) fn put_request(&mut self, request: Request) {
+    pub(super) fn put_request(&mut self, mut request: Request) {
         if self.requests.len() < MAX_RESPONSES {
+            // It may have had the URL of a call whose body was read.
+            request.set_target("");
             self.requests.push(request);
         }
     }

@@ -1045,3 +1045,9 @@ const HOURS: u64 = 3_600_000;
 
 const OFTEN: Probability = Probability::per_mille(500);
 const RARELY: Probability = Probability::per_mille(120);
+
+/// The most attempts that a call may have: those of the rule with the most, or of failures without a rule.
+pub(crate) fn most_attempts(retry: &Retry) -> u32 {
+    let of_rules = retry.rules.iter().map(|rule| rule.attempts);
+    of_rules.fold(retry.max_attempts, NonZeroU32::max).get()
+}

@@ -16,7 +16,9 @@ use courser::{
     Upstream, WaitPolicy,
 };
 
-use crate::plan::{Act, Consumer, Mood, NOT_IDEMPOTENT, Name, Plan, Spec, Upload, Web};
+use crate::plan::{
+    Act, Consumer, Mood, NOT_IDEMPOTENT, Name, Plan, Spec, Upload, Web, most_attempts,
+};
 use crate::watch;
 
 /// What must be equal in two runs of one seed.
@@ -961,7 +963,7 @@ impl Run<'_> {
                 let times = times.entry((heard.id, heard.target.clone())).or_default();
                 *times += 1;
                 let retry = self.plan.retry(spec);
-                let attempts = retry.max_attempts.get() as usize;
+                let attempts = most_attempts(retry) as usize;
                 let fails_over = &self.plan.config.balance;
                 let asked_for = retry.rules.iter().any(|rule| rule.any_method);
                 let most = match NOT_IDEMPOTENT.contains(&&*heard.method) {

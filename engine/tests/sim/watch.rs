@@ -16,7 +16,7 @@ use courser::{
     Observer, ObserverEvent, PeerFault, Phase, Rate, Retry, RetryBudget, RetryCause, Sent,
 };
 
-use crate::plan::{Act, NOT_IDEMPOTENT, Plan};
+use crate::plan::{Act, NOT_IDEMPOTENT, Plan, most_attempts};
 
 /// The observer of the clients of this thread.
 pub(crate) fn observer() -> Observer {
@@ -314,9 +314,9 @@ impl Watch {
         let retry = &self.rules[&call.id].0;
         let attempts = call.attempts + 1;
         assert!(
-            attempts <= retry.max_attempts.get() || self.piped,
+            attempts <= most_attempts(retry) || self.piped,
             "attempt {attempts} of {} at most",
-            retry.max_attempts
+            most_attempts(retry)
         );
         if reused && !self.piped {
             self.starts.push(self.net.traced());

@@ -1,5 +1,6 @@
 //! The race over the addresses of a host (RFC 8305 §5): attempts begin one after the other until one of them connects.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::{Connector, Context, Opened, Stage};
@@ -9,7 +10,7 @@ use crate::client::hosts::Hosts;
 use crate::error::{Error, ErrorKind, Phase, Sent, Shortage};
 use crate::net::Net;
 use crate::policy::{Race, RaceStep, later};
-use crate::reactor::{ConnKey, HostKey, OpeningKey, Step};
+use crate::reactor::{ConnKey, HostKey, OpeningKey, Server, Step};
 use crate::time::Time;
 
 impl Connector {
@@ -62,6 +63,14 @@ impl Connector {
                 Some(_) => &self.allowed_proxies,
                 None => own.as_deref().unwrap_or(&self.allowed),
             };
+            let server = match (&host.route.proxy, &host.route.socks_target) {
+                (None, _) => Server::Remote,
+                (Some(_), Some((_, port))) => {
+                    let ip = opening.socks_address;
+                    Server::Behind(ip.map(|ip| SocketAddr::new(ip, *port).into()))
+                }
+                (Some(_), None) => Server::Behind(None),
+            };
             match race.poll(now, room && !cx.hosts.cap.is_full()) {
                 RaceStep::Begin(address) => {
                     cx.telemetry
@@ -70,7 +79,7 @@ impl Connector {
                         Some(denied) => Err(ErrorKind::Denied(denied)),
                         None => cx
                             .reactor
-                            .connect(slot, key, &address, has_handshakes)
+                            .connect(slot, key, &address, server, has_handshakes)
                             .map_err(ErrorKind::from),
                     };
                     match connected {

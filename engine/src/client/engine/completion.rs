@@ -298,6 +298,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.head = HeadState::Given;
         call.client.keeps_request = keeps_request;
         if !keeps_request {
+            // An error of the body says where the call went.
+            request.set_target(call.request.url());
             std::mem::swap(&mut request, &mut call.request);
         }
         // The caller gets the head; what has come of the body stays here, with a copy of the rest to go on with.

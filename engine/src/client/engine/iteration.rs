@@ -405,7 +405,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         match opened {
             None => {}
             Some(Opened::Ready { slot, conn }) => self.opening_ready(slot, conn),
-            Some(Opened::Failed { call, error }) => self.end_attempt(call, error),
+            Some(Opened::Failed { call, error }) => {
+                if let Some(call) = self.reactor.call(call) {
+                    call.attempts += 1;
+                }
+                self.end_attempt(call, error);
+            }
             Some(Opened::Resolved(addresses)) => self.set_addresses(&addresses),
         }
     }

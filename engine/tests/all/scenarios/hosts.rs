@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use courser::net::sim::{Behaviour, HttpServer, Link, Peer, Probability, ScriptedAnswer, SimNet};
 use courser::{
-    AddressPolicy, Answer, Call, Caps, Client, Config, ErrorKind, HostConfig, Redirects, Request,
-    Response,
+    AddressPolicy, Answer, Call, Caps, Client, Config, ErrorKind, HostConfig, Proxies, Redirects,
+    Request, Response,
 };
 
-use super::{MS, Script, client_of, ip, numbered, place};
+use super::{MS, Script, client_of, ip, near, numbered, place};
 
 fn ok(peer: &mut Peer<'_>, _: &[u8]) {
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
@@ -213,4 +213,62 @@ fn a_client_waits_without_calls_until_it_is_woken() {
     client.submit(Call::new(request, Response::new()).tag(7));
     let done = client.wait_or_wake(Some(minute)).expect("it waits");
     assert_eq!(done.expect("a completion").tag, 7);
+}
+
+/// The remote address is the server's, never the proxy's.
+#[test]
+fn a_report_tells_the_server_from_the_proxy() {
+    let net = SimNet::new(1);
+    net.listen(
+        place(9),
+        near(),
+        Script(|peer: &mut Peer<'_>, data: &[u8]| match data {
+            [5, methods, rest @ ..] if rest.len() == usize::from(*methods) => peer.send([5, 0]),
+            [5, ..] => peer.send([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]),
+            _ => ok(peer, data),
+        }),
+    );
+    net.listen(place(1), Link::default(), Script(ok));
+    for (proxy, remote, via) in [
+        (None, Some(place(1)), None),
+        (Some("http://9.sim:80"), None, Some(place(9))),
+        (Some("socks5h://9.sim:80"), None, Some(place(9))),
+        (Some("socks5://9.sim:80"), Some(place(1)), Some(place(9))),
+    ] {
+        let proxies = proxy.map_or_else(Proxies::none, |url| Proxies::all(url.parse().unwrap()));
+        let config = Config {
+            proxies,
+            ..Config::default()
+        };
+        let mut client = client_of(&net, config);
+        let report = client.get("http://1.sim/", &mut Response::new()).unwrap();
+        assert_eq!(
+            (report.remote(), report.proxy()),
+            (remote.as_ref(), via.as_ref()),
+            "{proxy:?}"
+        );
+    }
+}
+
+#[test]
+fn an_error_of_a_streamed_body_says_where_it_happened() {
+    let net = SimNet::new(1);
+    net.listen(
+        place(1),
+        Link::default(),
+        Script(|peer: &mut Peer<'_>, _: &[u8]| {
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi");
+            peer.close();
+        }),
+    );
+    let mut client = client_of(&net, Config::default());
+    let mut request = Request::get("http://me:secret@1.sim/a?b");
+    let mut body = client.open(&mut request, &mut Response::new()).unwrap();
+    let error = loop {
+        match body.read_some(&mut [0; 9]) {
+            Ok(n) => assert!(n > 0),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.place(), Some("http://1.sim/a?b"));
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use courser::net::Net as _;
 use courser::net::sim::{Peer, ScriptedAnswer, SimNet, SimServer};
 use courser::{
-    Backoff, BreakerConfig, Call, Client, Config, ErrorKind, HostClient, HostConfig, Phase,
-    Request, Response, Retry, RetryOn, RetryRule, Sent, Statuses,
+    Backoff, BreakerConfig, Call, Client, Config, ErrorKind, FailureClass, HostClient, HostConfig,
+    Phase, Request, Response, Retry, RetryOn, RetryRule, Sent, Statuses,
 };
 
 use super::{MS, near, place, upstream};
@@ -160,4 +160,27 @@ fn a_host_whose_breaker_is_open_is_not_forgotten() {
     client.maintain(200_000 * MS).unwrap();
     client.maintain(Duration::ZERO).unwrap();
     assert_eq!(client.hosts(), 0);
+}
+
+/// A rule has its own number of attempts, and each opening that fails is one.
+#[test]
+fn refused_connections_are_attempts() {
+    let rule = RetryRule {
+        attempts: NonZeroU32::new(7).unwrap(),
+        ..RetryRule::new(RetryOn::Failure(FailureClass::Refused))
+    };
+    let config = HostConfig {
+        retry: Retry {
+            rules: vec![rule],
+            ..Retry::default()
+        },
+        retry_budget: None,
+        stats: true,
+        ..HostConfig::default()
+    };
+    let net = SimNet::new(1);
+    let mut client = HostClient::with_net(upstream(), config, net).unwrap();
+    let done = client.perform(Call::new(Request::get("/"), Response::new()));
+    assert_kind!(done.outcome.unwrap_err(), ErrorKind::Io(_));
+    assert_eq!((done.report.attempts(), client.stats().retries), (7, 6));
 }
