@@ -119,6 +119,10 @@ impl<N: Net> Client<N> {
         if let Some((_, what)) = unsupported.into_iter().find(|(is_set, _)| *is_set) {
             return Err(unsent(Misuse::Unsupported(what).into()));
         }
+        config
+            .proxies
+            .check()
+            .map_err(|misuse| unsent(misuse.into()))?;
         let user_agent = config.host.user_agent.as_deref();
         check_user_agent(user_agent).map_err(|misuse| unsent(misuse.into()))?;
         let tls_failed = |error| unsent(Misuse::TlsConfig(error).into());
@@ -215,6 +219,7 @@ impl Router for AnyHost {
         self.name.clear();
         url.push_origin(&mut self.name);
         let proxies = own.and_then(|own| own.proxies.as_ref());
+        proxies.map_or(Ok(()), Proxies::check)?;
         let proxy = match self.unix_socket(&url) {
             Some(_) => None,
             None => proxies.unwrap_or(&self.config.proxies).pick(&url),

@@ -6,6 +6,7 @@ use std::time::Duration;
 #[cfg(feature = "cookies")]
 use super::CookieJar;
 use super::{ConnectTo, Observer, Proxies, SendHook, UnixSocket};
+use crate::error::Misuse;
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
@@ -157,7 +158,7 @@ pub struct HostConfig {
     /// Options of the sockets.
     pub socket: SocketOptions,
     /// The most bytes of a streamed body that wait for the consumer before reading stops. Default 64 KiB; one read (up
-    /// to 96 KiB) can go beyond that.
+    /// to 96 KiB) can go beyond that. Not 0.
     pub stream_buffer: usize,
 }
 
@@ -293,6 +294,66 @@ impl HostConfig {
         }
     }
 
+    /// Refuses numbers that have no meaning, for all kinds of clients.
+    pub(super) fn check(&self) -> Result<(), Misuse> {
+        let rules = self.retry.rules.iter();
+        let backoff = rules
+            .map(|rule| rule.backoff.factor)
+            .find(|factor| !factor.is_finite());
+        let numbers = [
+            (
+                "stream_buffer",
+                Some(self.stream_buffer as f64),
+                1.0,
+                u32::MAX.into(),
+            ),
+            (
+                "RetryBudget::ratio",
+                self.retry_budget.map(|budget| budget.ratio),
+                0.0,
+                1.0,
+            ),
+            (
+                "BreakerConfig::failure_ratio",
+                self.breaker.as_ref().map(|breaker| breaker.failure_ratio),
+                0.0,
+                1.0,
+            ),
+            (
+                "BalanceConfig::panic_below",
+                self.balance.as_ref().map(|balance| balance.panic_below),
+                0.0,
+                1.0,
+            ),
+            (
+                "BalanceConfig::slow_factor",
+                self.balance
+                    .as_ref()
+                    .and_then(|balance| balance.slow_factor),
+                0.0,
+                MOST_FACTOR,
+            ),
+            (
+                "AdaptiveTimeout::factor",
+                self.adaptive.map(|adaptive| adaptive.factor),
+                0.0,
+                MOST_FACTOR,
+            ),
+            ("Backoff::factor", backoff, 0.0, MOST_FACTOR),
+        ];
+        for (setting, value, least, most) in numbers {
+            // Not-a-number is in no range.
+            if value.is_some_and(|value| !(least..=most).contains(&value)) {
+                return Err(Misuse::OutOfRange {
+                    setting,
+                    least,
+                    most,
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// The rates of bytes of a client of one host.
     pub(super) fn bytes(&self) -> ByteRates {
         ByteRates {
@@ -310,9 +371,82 @@ impl HostConfig {
     }
 }
 
+/// Greater factors make no difference.
+const MOST_FACTOR: f64 = 1e6;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::Client;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn an_exception_of_proxies_without_a_meaning_is_refused() {
+        let config = |list: &str| Config {
+            proxies: Proxies::none().except(list),
+            ..Config::default()
+        };
+        for list in ["", "*", "localhost,, .a 10.0.0.0/8 b:81 [::1]:82"] {
+            assert!(Client::new(config(list)).is_ok(), "{list}");
+        }
+        for (list, entry) in [
+            ("a, *.b", "*.b"),
+            ("10.0.0.0/33", "10.0.0.0/33"),
+            ("a:x", "a:x"),
+        ] {
+            let error = Client::new(config(list)).map(|_| ()).expect_err(list);
+            let ErrorKind::Misuse(Misuse::ProxyException(refused)) = error.kind() else {
+                panic!("{error:?}");
+            };
+            assert_eq!(&**refused, entry);
+        }
+        let from_env = Proxies::from_vars(|name| (name == "no_proxy").then(|| "*.b".to_owned()));
+        assert!(from_env.expect("no proxy").check().is_ok());
+    }
+
+    #[test]
+    fn numbers_without_a_meaning_are_refused() {
+        let refused = |change: fn(&mut HostConfig)| {
+            let mut config = HostConfig::default();
+            change(&mut config);
+            let Err(Misuse::OutOfRange { setting, .. }) = config.check() else {
+                panic!("not refused");
+            };
+            setting
+        };
+        assert!(HostConfig::default().check().is_ok());
+        for (change, setting) in [
+            (
+                (|config| config.stream_buffer = 0) as fn(&mut HostConfig),
+                "stream_buffer",
+            ),
+            (|config| config.stream_buffer = usize::MAX, "stream_buffer"),
+            (
+                |config| config.retry_budget.as_mut().expect("a default").ratio = f64::NAN,
+                "RetryBudget::ratio",
+            ),
+            (
+                |config| {
+                    config.breaker = Some(BreakerConfig {
+                        failure_ratio: 1.1,
+                        ..BreakerConfig::default()
+                    });
+                },
+                "BreakerConfig::failure_ratio",
+            ),
+            (
+                |config| {
+                    config.balance = Some(BalanceConfig {
+                        slow_factor: Some(f64::INFINITY),
+                        ..BalanceConfig::default()
+                    });
+                },
+                "BalanceConfig::slow_factor",
+            ),
+        ] {
+            assert_eq!(refused(change), setting);
+        }
+    }
 
     #[test]
     fn no_more_connections_are_kept_than_are_allowed() {

@@ -52,6 +52,17 @@ pub enum Misuse {
     },
     /// The TLS configuration cannot be used.
     TlsConfig(TlsConfigError),
+    /// An entry of [`Proxies::except`](crate::Proxies::except) is neither the name of a host nor a block of addresses.
+    ProxyException(Box<str>),
+    /// A number of the configuration is not within its bounds.
+    OutOfRange {
+        /// The setting.
+        setting: &'static str,
+        /// The least allowed value.
+        least: f64,
+        /// The greatest allowed value.
+        most: f64,
+    },
     /// The upstream has no address.
     NoAddress,
     /// The upstream has a name, and the client has no resolver.
@@ -130,6 +141,17 @@ impl fmt::Display for Misuse {
             Self::Url { text, error } => write!(f, "{text:?} is not a URL to fetch: {error}"),
             Self::Proxy { text, error } => write!(f, "{text:?} is not a proxy: {error}"),
             Self::TlsConfig(error) => write!(f, "TLS: {error}"),
+            Self::ProxyException(entry) => {
+                write!(
+                    f,
+                    "{entry:?} is neither a host name nor a block of addresses"
+                )
+            }
+            Self::OutOfRange {
+                setting,
+                least,
+                most,
+            } => write!(f, "{setting} must be from {least} to {most}"),
             Self::NoAddress => f.write_str("the upstream has no address"),
             Self::NoResolver => f.write_str("the upstream has a name, and there is no resolver"),
             Self::Unsupported(what) => write!(f, "this client does not support {what}"),

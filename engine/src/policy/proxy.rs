@@ -292,7 +292,8 @@ impl Proxies {
 
     /// Leaves out hosts, given as in `no_proxy`: separated by commas or blanks, `example.com` (and all names below
     /// it, with or without a dot in front), `10.0.0.1`, `10.0.0.0/8`, `fd00::/8`; or `*` alone for all. Replaces the
-    /// exceptions there were. What is none of these is ignored.
+    /// exceptions there were. With an entry that is none of these, no client can be made, and no call
+    /// ([`Misuse::ProxyException`]).
     pub fn except(mut self, list: &str) -> Self {
         self.exceptions = Exceptions::parse(list);
         self
@@ -300,7 +301,8 @@ impl Proxies {
 
     /// What the environment says: `http_proxy`, `https_proxy`, `all_proxy` for those that are not set, and `no_proxy`.
     /// Each is looked for in lower case, then in upper case; an empty one counts as not set. `HTTP_PROXY` is ignored
-    /// if there is a `REQUEST_METHOD`: in a CGI program, it is the client's `Proxy` header.
+    /// if there is a `REQUEST_METHOD`: in a CGI program, it is the client's `Proxy` header. An entry of `no_proxy` that is
+    /// none is ignored, because other programs may read it in another way.
     ///
     /// # Errors
     /// A variable holds no proxy.
@@ -329,8 +331,19 @@ impl Proxies {
         Ok(Self {
             http: parse(http)?,
             https: parse(either("https_proxy"))?,
-            exceptions: Exceptions::parse(&either("no_proxy").unwrap_or_default()),
+            exceptions: Exceptions {
+                fault: None,
+                ..Exceptions::parse(&either("no_proxy").unwrap_or_default())
+            },
         })
+    }
+
+    /// Refuses exceptions that have no meaning.
+    pub(crate) fn check(&self) -> Result<(), Misuse> {
+        match &self.exceptions.fault {
+            Some(entry) => Err(Misuse::ProxyException((&**entry).into())),
+            None => Ok(()),
+        }
     }
 
     /// Whether there is any proxy.
@@ -355,6 +368,8 @@ impl Proxies {
 struct Exceptions {
     all: bool,
     rules: Arc<[Rule]>,
+    /// The first entry that is no rule.
+    fault: Option<Arc<str>>,
 }
 
 #[derive(Clone, Debug)]
@@ -374,13 +389,16 @@ enum Hosts {
 
 impl Exceptions {
     fn parse(list: &str) -> Self {
-        let rules = list
-            .split(|c: char| c == ',' || c.is_ascii_whitespace())
-            .filter_map(Rule::parse);
+        // As in curl, `*` is special only if it stands alone.
+        let all = list == "*";
+        let entries = list.split(|c: char| c == ',' || c.is_ascii_whitespace());
+        let mut entries = entries.filter(|entry| !all && !entry.is_empty());
         Self {
-            // As in curl, `*` is special only if it stands alone.
-            all: list == "*",
-            rules: rules.collect(),
+            all,
+            rules: entries.clone().filter_map(Rule::parse).collect(),
+            fault: entries
+                .find(|entry| Rule::parse(entry).is_none())
+                .map(Into::into),
         }
     }
 

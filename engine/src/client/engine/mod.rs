@@ -127,13 +127,15 @@ impl<R: Router, N: Net> Engine<R, N> {
             throttle,
             resolver,
         } = parts;
+        let unsent = |misuse| Error::new(misuse, Phase::Queue, Sent::Nothing);
+        config.check().map_err(unsent)?;
         let settings = Settings {
             timeouts: config.timeouts.clone(),
             limits: config.limits.clone(),
             held_bytes: config.held_bytes,
             socket: config.socket.clone(),
             ignore_invalid_headers: config.ignore_invalid_headers,
-            stream_buffer: config.stream_buffer.max(1),
+            stream_buffer: config.stream_buffer,
             idle_order: hosts.cap.is_limited(),
             batching: sharing.pipelines().map(Pipelines::batching),
             bytes,
