@@ -395,6 +395,12 @@ impl Driven for Prompt {
         None
     }
 
+    fn put_spare(&mut self, _: Response) {}
+
+    fn discard(&mut self, _: &[CallId]) {
+        unreachable!("a worker runs no batch")
+    }
+
     fn take_body(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Option<BodyEnd> {
         let Some(at) = self.bodies.iter().position(|body| body.id == id) else {
             return Some(Err(unbegun_error(Misuse::UnknownBody)));

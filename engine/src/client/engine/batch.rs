@@ -5,13 +5,12 @@ use std::io;
 use super::Engine;
 use crate::client::batch::{BatchConfig, Flow, Lineup, Runner};
 use crate::client::router::Router;
-use crate::client::{Call, CallId, Completion};
+use crate::client::{Call, CallId, Completion, HttpClient};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::Net;
-use crate::net::os::OsNet;
 use crate::reactor::CallKey;
 
-impl<R: Router, N: Net> Engine<R, N> {
+impl<R: Router + 'static, N: Net + 'static> Engine<R, N> {
     /// Runs calls and returns a result for each: the number of the call in `calls`, from 0 on, and its completion. Each
     /// call succeeds or fails by itself.
     ///
@@ -43,7 +42,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// assert_eq!(good, 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn call_many<I>(&mut self, calls: I, config: BatchConfig) -> Batch<'_, I::IntoIter, R, N>
+    pub fn call_many<I>(&mut self, calls: I, config: BatchConfig) -> Batch<'_, I::IntoIter, Self>
     where
         I: IntoIterator<Item = Call>,
     {
@@ -71,33 +70,33 @@ impl<R: Router, N: Net> Engine<R, N> {
 /// # }
 /// ```
 #[must_use = "a batch runs while its results are asked for"]
-pub struct Batch<'a, I: Iterator<Item = Call>, R: Router, N: Net = OsNet> {
+pub struct Batch<'a, I: Iterator<Item = Call>, C: HttpClient> {
     flow: Flow<I>,
-    running: Running<'a, R, N>,
+    running: Running<'a, C>,
 }
 
 /// The calls of a batch that are in flight. Dropping this cancels them.
-struct Running<'a, R: Router, N: Net> {
-    client: &'a mut Engine<R, N>,
+struct Running<'a, C: HttpClient> {
+    client: &'a mut C,
     numbers: Numbers,
     /// How many of the client's completions, from the first on, are known not to belong to this batch. The batch
     /// borrows the client, so no other code takes completions meanwhile.
     looked_at: usize,
 }
 
-impl<I: Iterator<Item = Call>, R: Router, N: Net> Batch<'_, I, R, N> {
+impl<I: Iterator<Item = Call>, C: HttpClient> Batch<'_, I, C> {
     /// The number of calls that the batch has begun and that have not completed.
     pub fn in_flight(&self) -> usize {
         self.flow.in_flight()
     }
 
     /// The client that runs the batch, for its counters and statistics.
-    pub fn client(&self) -> &Engine<R, N> {
+    pub fn client(&self) -> &C {
         self.running.client
     }
 }
 
-impl<R: Router, N: Net> Running<'_, R, N> {
+impl<R: Router + 'static, N: Net + 'static> Running<'_, Engine<R, N>> {
     /// Takes the completions of this batch from the client, and leaves the others in their order.
     fn take_done(&mut self, mut done: impl FnMut(usize, Completion)) {
         let mut kept = self.looked_at;
@@ -133,7 +132,7 @@ impl<R: Router, N: Net> Running<'_, R, N> {
     }
 }
 
-impl<R: Router, N: Net> Runner for Running<'_, R, N> {
+impl<R: Router + 'static, N: Net + 'static> Runner for Running<'_, Engine<R, N>> {
     fn begin(&mut self, number: usize, call: Call) -> Result<(), (Call, Error)> {
         if call.streaming {
             let error = Error::new(Misuse::Streamed, Phase::Queue, Sent::Nothing);
@@ -160,7 +159,12 @@ impl<R: Router, N: Net> Runner for Running<'_, R, N> {
     }
 }
 
-impl<I: Iterator<Item = Call>, R: Router, N: Net> Iterator for Batch<'_, I, R, N> {
+impl<I, R, N> Iterator for Batch<'_, I, Engine<R, N>>
+where
+    I: Iterator<Item = Call>,
+    R: Router + 'static,
+    N: Net + 'static,
+{
     type Item = (usize, Completion);
 
     /// The next result. Drives the client until a call completes; `None` when there are no more calls.
@@ -169,12 +173,10 @@ impl<I: Iterator<Item = Call>, R: Router, N: Net> Iterator for Batch<'_, I, R, N
     }
 }
 
-impl<R: Router, N: Net> Drop for Running<'_, R, N> {
+impl<C: HttpClient> Drop for Running<'_, C> {
     fn drop(&mut self) {
-        for key in self.numbers.keys() {
-            self.client.cancel(CallId(key));
-        }
-        self.take_done(|_, _| {});
+        let calls: Vec<_> = self.numbers.keys().into_iter().map(CallId).collect();
+        self.client.discard(&calls);
     }
 }
 

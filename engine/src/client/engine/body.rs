@@ -6,10 +6,9 @@ use bytes::Bytes;
 
 use super::Engine;
 use crate::client::router::Router;
-use crate::client::{CallId, Read, Report};
+use crate::client::{CallId, HttpClient, Read, Report};
 use crate::error::{Error, Phase, Sent};
 use crate::net::Net;
-use crate::net::os::OsNet;
 use crate::proto::{Request, Response};
 
 /// The body of a response, read while it arrives. A body that is dropped before its end closes the connection.
@@ -23,8 +22,17 @@ use crate::proto::{Request, Response};
 /// println!("{:?}", report.timings().total);
 /// # Ok(()) }
 /// ```
-pub struct Body<'a, R: Router, N: Net = OsNet> {
-    pub(super) client: &'a mut Engine<R, N>,
+///
+/// A struct can hold it:
+///
+/// ```
+/// struct Download<'a> {
+///     body: courser::Body<'a, courser::Client>,
+/// }
+/// # fn hold<'a>(body: courser::Body<'a, courser::Client>) -> Download<'a> { Download { body } }
+/// ```
+pub struct Body<'a, C: HttpClient> {
+    pub(super) client: &'a mut C,
     pub(super) id: CallId,
     pub(super) end: Option<(Report, Response)>,
     pub(super) request: Option<Request>,
@@ -32,7 +40,7 @@ pub struct Body<'a, R: Router, N: Net = OsNet> {
     pub(super) last: Bytes,
 }
 
-impl<R: Router, N: Net> Body<'_, R, N> {
+impl<R: Router + 'static, N: Net + 'static> Body<'_, Engine<R, N>> {
     /// Waits for bytes and copies them to `buf`; 0 means the end of the body, or an empty `buf`.
     ///
     /// # Errors
@@ -112,16 +120,16 @@ impl<R: Router, N: Net> Body<'_, R, N> {
     }
 }
 
-impl<R: Router, N: Net> io::Read for Body<'_, R, N> {
+impl<R: Router + 'static, N: Net + 'static> io::Read for Body<'_, Engine<R, N>> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         Ok(self.read_some(buf)?)
     }
 }
 
-impl<R: Router, N: Net> Drop for Body<'_, R, N> {
+impl<C: HttpClient> Drop for Body<'_, C> {
     fn drop(&mut self) {
         if let Some((_, response)) = self.end.take() {
-            self.client.reactor.put_spare(response);
+            self.client.put_spare(response);
         }
         self.client.cancel(self.id);
     }

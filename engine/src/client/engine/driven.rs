@@ -52,6 +52,12 @@ pub trait Driven: 'static {
     /// Removes and returns the next call that moves to another client, with the number of that client.
     fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)>;
 
+    /// Takes back the buffers of a streamed call, for another call.
+    fn put_spare(&mut self, response: Response);
+
+    /// Cancels these calls, and drops their completions.
+    fn discard(&mut self, calls: &[CallId]);
+
     /// Takes the bytes of a streamed body that have arrived, into an empty vector, and its end, if nothing but the end is
     /// left.
     fn take_body(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Option<BodyEnd>;
@@ -118,6 +124,21 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
 
     fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {
         self.migration.next()
+    }
+
+    fn put_spare(&mut self, response: Response) {
+        self.reactor.put_spare(response);
+    }
+
+    fn discard(&mut self, calls: &[CallId]) {
+        for &id in calls {
+            self.cancel(id);
+        }
+        for &CallId(key) in calls {
+            if self.deliveries.take_done(key) {
+                self.complete(key);
+            }
+        }
     }
 
     fn take_body(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Option<BodyEnd> {

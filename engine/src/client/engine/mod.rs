@@ -238,27 +238,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         Ok(report)
     }
 
-    /// Sends a request, waits for the head of the response, and returns the body to be read. If the head comes before the
-    /// whole request was sent, the rest is sent while the body is read. Then `request` is left empty, and
-    /// [`Body::take_request`] returns it at the end.
-    ///
-    /// # Errors
-    /// Why there is no complete head.
-    pub fn open(
-        &mut self,
-        request: &mut Request,
-        response: &mut Response,
-    ) -> Result<Body<'_, R, N>, Error> {
-        let (id, _) = self.run(request, response, true)?;
-        Ok(Body {
-            id,
-            client: self,
-            end: None,
-            request: None,
-            last: Bytes::new(),
-        })
-    }
-
     fn run(
         &mut self,
         request: &mut Request,
@@ -711,6 +690,29 @@ impl<R: Router, N: Net> Engine<R, N> {
             call.notified = false;
         }
         Some(id)
+    }
+}
+
+impl<R: Router + 'static, N: Net + 'static> Engine<R, N> {
+    /// Sends a request, waits for the head of the response, and returns the body to be read. If the head comes before the
+    /// whole request was sent, the rest is sent while the body is read. Then `request` is left empty, and
+    /// [`Body::take_request`] returns it at the end.
+    ///
+    /// # Errors
+    /// Why there is no complete head.
+    pub fn open(
+        &mut self,
+        request: &mut Request,
+        response: &mut Response,
+    ) -> Result<Body<'_, Self>, Error> {
+        let (id, _) = self.run(request, response, true)?;
+        Ok(Body {
+            id,
+            client: self,
+            end: None,
+            request: None,
+            last: Bytes::new(),
+        })
     }
 }
 
