@@ -19,6 +19,7 @@ use self::sample::{Place, Sample};
 use self::workload::Workload;
 use crate::measure::duration;
 use crate::memory::raise_descriptors;
+use crate::peers::go;
 use crate::process::{cores, installed};
 
 /// Compares clients with each other and with the limit of the machine.
@@ -56,8 +57,8 @@ pub struct Args {
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
     connections: Option<u32>,
 
-    /// Clients, if the workload supports them: limit, wrk, and the clients of `load` [default: all; wrk if it is
-    /// installed]
+    /// Clients, if the workload supports them: limit, wrk, fasthttp, net/http, and the clients of `load` [default: all
+    /// that are installed; fasthttp and net/http need Debian's golang-go and golang-github-valyala-fasthttp-dev]
     #[arg(long, value_delimiter = ',')]
     clients: Option<Vec<String>>,
 }
@@ -79,6 +80,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         client_core,
         duration: args.seconds,
     };
+    let mut entrants = contests.iter().flat_map(|contest| &contest.entrants);
+    if entrants.any(|entrant| go::CLIENTS.contains(&entrant.client)) {
+        go::build()?;
+    }
     set_rates(&mut contests, &place)?;
     for round in 1..=args.rounds {
         for contest in &mut contests {
@@ -97,11 +102,23 @@ impl Args {
     fn contests(&self) -> Result<Vec<Contest>, Box<dyn Error>> {
         let most = raise_descriptors()?.saturating_sub(SPARE_DESCRIPTORS);
         let most = u32::try_from(most).unwrap_or(u32::MAX);
-        let has_wrk = installed("wrk");
-        let takes_part = |client: &&str| {
-            let asked_for = |clients: &Vec<String>| clients.iter().any(|name| name == client);
-            self.clients.as_ref().is_none_or(asked_for) && (*client != "wrk" || has_wrk)
+        let asked_for = |client: &&str| {
+            let has = |clients: &Vec<String>| clients.iter().any(|name| name == client);
+            self.clients.as_ref().is_none_or(has)
         };
+        let mut absent = Vec::new();
+        if !installed("wrk") {
+            absent.push("wrk");
+        }
+        if !go::installed() {
+            absent.extend(go::CLIENTS);
+        }
+        absent.retain(asked_for);
+        if !absent.is_empty() {
+            let absent = absent.join(", ");
+            eprintln!("compare: without {absent}: not installed (see --help)");
+        }
+        let takes_part = |client: &&str| asked_for(client) && !absent.contains(client);
         let mut contests = Vec::new();
         for mut workload in workload::named(&self.workload)? {
             workload.connections = self.connections.unwrap_or(workload.connections);

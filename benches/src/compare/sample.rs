@@ -10,6 +10,7 @@ use tempfile::NamedTempFile;
 
 use super::workload::Workload;
 use crate::measure::{Record, cpu_time};
+use crate::peers::go;
 use crate::process::{Served, load, spawn_on};
 
 /// The cores for client and server, and the duration of a sample.
@@ -41,6 +42,7 @@ impl Place {
         let server_before = served.cpu_time()?;
         let (mut sample, requests) = match client {
             "wrk" => taking.of_wrk()?,
+            _ if go::CLIENTS.contains(&client) => taking.of_go()?,
             _ => taking.of_tool()?,
         };
         let server = served.cpu_time()? - server_before;
@@ -57,7 +59,7 @@ pub(super) struct Sample {
     pub(super) system_us: f64,
     /// Processor time of the server for each request in µs, including the time for accepting connections.
     server_us: f64,
-    /// Numbers that only our own tools report; `None` for wrk.
+    /// Numbers that only our own tools report; `None` for wrk and the clients in Go.
     pub(super) own: Option<Own>,
 }
 
@@ -195,7 +197,6 @@ impl Taking<'_> {
 
     fn of_wrk(&self) -> Result<(Sample, u64), Box<dyn Error>> {
         let workload = self.workload;
-        let [user_before, system_before] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
         let mut lua = format!("wrk.method = \"{}\"\n", workload.method);
         if workload.body > 0 {
             lua += &format!("wrk.body = string.rep(\"b\", {})\n", workload.body);
@@ -222,7 +223,26 @@ impl Taking<'_> {
             .arg("--script")
             .arg(script.path())
             .arg(self.served.url(workload.path));
-        let output = output_on(self.core, &mut command)?;
+        self.of_foreign(&mut command)
+    }
+
+    fn of_go(&self) -> Result<(Sample, u64), Box<dyn Error>> {
+        let (client, workload) = (self.client, self.workload);
+        let mut command = Command::new(go::program()?);
+        command
+            .env("GOMAXPROCS", "1")
+            .args(["--client", client])
+            .args(["--connections", &workload.connections.to_string()])
+            .args(["--depth", &workload.depth_of(client).to_string()])
+            .args(["--duration", &format!("{}ns", self.duration.as_nanos())])
+            .arg(self.served.url(workload.path));
+        self.of_foreign(&mut command)
+    }
+
+    /// Runs a client that prints what wrk prints. Its processor time includes its start.
+    fn of_foreign(&self, command: &mut Command) -> Result<(Sample, u64), Box<dyn Error>> {
+        let [user_before, system_before] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
+        let output = output_on(self.core, command)?;
         let [user, system] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
         let (requests, requests_per_second) =
             wrk_numbers(&output).ok_or("it printed something else than expected")?;

@@ -222,7 +222,9 @@ fn number(number: f64) -> String {
 }
 
 /// The clients that courser is compared with in one line.
-const OTHERS: [&str; 5] = ["limit", "wrk", "hyper", "reqwest", "ureq"];
+const OTHERS: [&str; 7] = [
+    "limit", "wrk", "hyper", "reqwest", "ureq", "fasthttp", "net/http",
+];
 
 const fn rate(
     workload: &'static str,

@@ -20,6 +20,7 @@ pub(super) struct Workload {
     /// The resulting rate in requests per second.
     pub(super) rate: Option<f64>,
     /// The limit first. The limit has no TLS. wrk has no rates, and waits for the body of a response to HEAD.
+    /// fasthttp and net/http only send GET, without TLS and rates.
     pub(super) clients: &'static [&'static str],
     /// The client that represents courser in tables with room for only one.
     pub(super) courser: &'static str,
@@ -98,7 +99,7 @@ pub(super) fn help() -> String {
 }
 
 /// Clients that can pipeline.
-const PIPELINING: [&str; 3] = ["limit", "wrk", "pipeline"];
+const PIPELINING: [&str; 4] = ["limit", "wrk", "pipeline", "fasthttp"];
 
 /// 13 bytes over kept connections, for all clients.
 const GET: Workload = Workload {
@@ -111,7 +112,9 @@ const GET: Workload = Workload {
     tls: false,
     share: None,
     rate: None,
-    clients: &["limit", "wrk", "host", "client", "hyper", "reqwest", "ureq"],
+    clients: &[
+        "limit", "wrk", "host", "client", "hyper", "reqwest", "ureq", "fasthttp", "net/http",
+    ],
     courser: "host",
 };
 
@@ -121,9 +124,15 @@ const FEW: Workload = Workload {
     ..GET
 };
 
+const POST: Workload = Workload {
+    method: "POST",
+    clients: &["limit", "wrk", "host", "client", "hyper", "reqwest", "ureq"],
+    ..FEW
+};
+
 const PIPELINED: Workload = Workload {
     connections: 8,
-    clients: &["limit", "wrk", "host", "pipeline"],
+    clients: &["limit", "wrk", "host", "pipeline", "fasthttp"],
     courser: "pipeline",
     ..GET
 };
@@ -140,6 +149,7 @@ const ALL: &[Workload] = &[
         connections: 1,
         clients: &[
             "limit", "wrk", "host", "client", "call", "busy", "hyper", "reqwest", "ureq",
+            "fasthttp", "net/http",
         ],
         courser: "call",
         ..GET
@@ -203,15 +213,13 @@ const ALL: &[Workload] = &[
     },
     Workload {
         name: "post-1k",
-        method: "POST",
         body: 1 << 10,
-        ..FEW
+        ..POST
     },
     Workload {
         name: "post-1m",
-        method: "POST",
         body: 1 << 20,
-        ..FEW
+        ..POST
     },
     Workload {
         name: "tls",

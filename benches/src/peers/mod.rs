@@ -3,6 +3,7 @@
 //! The tasks or threads of a client share one run. Only ureq has more than one thread, so there is almost no waiting
 //! for the lock, which costs some nanoseconds of the measured microseconds.
 
+pub mod go;
 pub mod hyper;
 pub mod reqwest;
 pub mod ureq;

@@ -3,6 +3,7 @@
 
 use std::process::{Command, Output, Stdio};
 
+use benches::peers::go;
 use benches::process::installed;
 
 #[test]
@@ -50,6 +51,21 @@ fn wrk_takes_part() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(clients_of(&text, "post-1k"), ["wrk"]);
     assert_eq!(clients_of(&text, "pipelining-4"), ["wrk"]);
+}
+
+#[test]
+fn clients_in_go_take_part() {
+    if !go::installed() {
+        return;
+    }
+    let workloads = ["--workload", "get-8,chunked,close,pipelining-16"];
+    let output = compare(&[&workloads[..], &["--clients", "fasthttp,net/http"]].concat());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{output:?}");
+    for name in ["get-8", "chunked", "close"] {
+        assert_eq!(clients_of(&text, name), ["fasthttp", "net/http"]);
+    }
+    assert_eq!(clients_of(&text, "pipelining-16"), ["fasthttp"]);
 }
 
 #[test]
