@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 
 use super::{PipelineConfig, PipelineCounters};
 use crate::policy::{LatePolicy, Overflow, PipelineLoads};
-use crate::reactor::{Batching, ConnKey, PoolSlot};
+use crate::reactor::{Batching, ConnKey};
 use crate::time::Time;
 
 /// Whether calls share connections.
@@ -40,12 +40,15 @@ impl Sharing for OneAtATime {
 /// The connections of a pipelining client, by their slots in the pool, and the calls on each.
 #[derive(Debug)]
 pub struct Pipelines {
-    loads: PipelineLoads<ConnKey>,
-    max_pending: NonZeroUsize,
+    /// The calls on each connection, by its slot.
+    pub(super) loads: PipelineLoads<ConnKey>,
+    /// The limit of pending calls.
+    pub(super) max_pending: NonZeroUsize,
     overflow: Overflow,
     /// Calls whose connection ended while the answer to an earlier call was still awaited.
-    unanswered: u64,
-    batching: Batching,
+    pub(super) unanswered: u64,
+    /// How requests are collected into one write.
+    pub(super) batching: Batching,
 }
 
 impl Sharing for Pipelines {
@@ -89,11 +92,6 @@ impl Pipelines {
         }
     }
 
-    /// How requests are collected into one write.
-    pub(super) fn batching(&self) -> Batching {
-        self.batching
-    }
-
     pub(super) fn counters(&self, now: Time) -> PipelineCounters {
         PipelineCounters {
             pending: self.loads.pending(),
@@ -101,13 +99,6 @@ impl Pipelines {
             broken: self.loads.broken(),
             unanswered: self.unanswered,
         }
-    }
-
-    // ---- room
-
-    /// The limit of pending calls.
-    pub(super) fn max_pending(&self) -> usize {
-        self.max_pending.get()
     }
 
     /// Whether one more call may be pending, when this many calls wait for a connection.
@@ -118,73 +109,5 @@ impl Pipelines {
             Overflow::RefuseNewest => Room::No,
             Overflow::DropOldestUnsent => Room::InPlaceOfOldest,
         }
-    }
-
-    /// The connection with the fewest calls, among those that may get one more.
-    pub(super) fn pick(&mut self, now: Time) -> Option<ConnKey> {
-        self.loads.pick(now)
-    }
-
-    /// Whether a connection may get one more call.
-    pub(super) fn has_room_on(&self, slot: PoolSlot, now: Time) -> bool {
-        self.loads.room(now, slot.id.index()) > 0
-    }
-
-    /// The number of calls on a connection.
-    pub(super) fn pending_on(&self, slot: PoolSlot) -> usize {
-        self.loads.pending_on(slot.id.index())
-    }
-
-    pub(super) fn conns(&self) -> impl Iterator<Item = ConnKey> {
-        self.loads.conns()
-    }
-
-    // ---- events of connections
-
-    /// A connection has got its first call. While the connection is `probing`, it gets no other call.
-    pub(super) fn begun(&mut self, slot: PoolSlot, conn: ConnKey, probing: bool) {
-        self.loads.begin(slot.id.index(), conn, probing);
-    }
-
-    /// A connection has one more call.
-    pub(super) fn call_added(&mut self, slot: PoolSlot) {
-        self.loads.add_call(slot.id.index());
-    }
-
-    /// A connection has one call fewer.
-    pub(super) fn call_left(&mut self, slot: PoolSlot) {
-        self.loads.answered(slot.id.index());
-    }
-
-    /// A connection gets no more calls.
-    pub(super) fn retire(&mut self, slot: PoolSlot) {
-        self.loads.retire(slot.id.index());
-    }
-
-    /// A connection is idle, or closed.
-    #[inline]
-    pub(super) fn ended(&mut self, slot: PoolSlot) {
-        self.loads.end(slot.id.index());
-    }
-
-    /// Counts a call whose connection ended while the answer to an earlier call was still awaited.
-    pub(super) fn note_unanswered(&mut self) {
-        self.unanswered += 1;
-    }
-
-    /// The server does not support pipelining correctly: it gets one request at a time for a while.
-    pub(super) fn distrust(&mut self, now: Time) {
-        self.loads.distrust(now);
-    }
-
-    /// The server has answered the first request of a connection, and not the second one in its time.
-    pub(super) fn doubt(&mut self, now: Time) {
-        self.loads.doubt(now);
-    }
-
-    /// The server has answered a request that was sent behind another one.
-    #[inline]
-    pub(super) fn trust(&mut self) {
-        self.loads.trust();
     }
 }

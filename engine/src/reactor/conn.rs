@@ -261,7 +261,7 @@ impl<N: Net, C> Reactor<N, C> {
         let conn = self.remove_conn(key)?;
         conn.stream.close(&mut self.net);
         if let ConnState::Draining(response, _) = conn.state {
-            self.put_spare(response);
+            self.spares.put_response(response);
         }
         self.report_unanswered(conn.pipeline, &conn.endpoints.remote);
         Some(conn.slot)
@@ -336,7 +336,7 @@ impl<N: Net, C> Reactor<N, C> {
                 error: conn.error(kind, handshakes.phase(), Sent::Nothing),
             },
             ConnState::Draining(response, _) => {
-                self.put_spare(response);
+                self.spares.put_response(response);
                 ReactorEvent::Lost(conn.slot)
             }
             ConnState::Connecting { .. } | ConnState::AwaitingDecision | ConnState::Idle(_) => {

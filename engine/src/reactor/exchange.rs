@@ -83,7 +83,7 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// Takes the call off a connection, and abandons the answer.
     pub(super) fn drop_answer(&mut self, key: ConnKey, until: Time) {
-        let mut response = self.take_spare();
+        let mut response = self.spares.take_response();
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };

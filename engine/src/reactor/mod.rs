@@ -52,7 +52,7 @@ pub(crate) use timers::{Armed, TimerOwner};
 use crate::net::{Event, Net, SocketOptions, Waker};
 use crate::policy::Timeouts;
 use crate::policy::queue::Queue;
-use crate::proto::{Exchange, Limits, Panic, Request, Response};
+use crate::proto::{Exchange, Limits, Panic};
 use crate::time::Time;
 
 /// The event loop of one client. `C` is what the client keeps of each call.
@@ -77,7 +77,8 @@ pub(crate) struct Reactor<N: Net, C> {
     buffer: Box<[u8]>,
     /// Idle connections of all hosts, the one idle for longest in front; `None` if the client does not need the order.
     idle_order: Option<Queue<ConnKey>>,
-    spares: Spares,
+    /// Buffers for the next calls that need some.
+    pub(crate) spares: Spares,
     body_memory: BodyMemory,
     now: Time,
     /// The first time at which a wait that begins now can end by a limit of its phase.
@@ -240,27 +241,6 @@ impl<N: Net, C> Reactor<N, C> {
                 self.end_poll(afterwards);
             }
         }
-    }
-
-    pub(crate) fn take_spare(&mut self) -> Response {
-        self.spares.take_response()
-    }
-
-    pub(crate) fn put_spare(&mut self, response: Response) {
-        self.spares.put_response(response);
-    }
-
-    pub(crate) fn take_spare_request(&mut self) -> Request {
-        self.spares.take_request()
-    }
-
-    pub(crate) fn put_spare_request(&mut self, request: Request) {
-        self.spares.put_request(request);
-    }
-
-    /// Takes back what a call with a streamed body got for its response.
-    pub(crate) fn take_back_decoder(&mut self, response: &mut Response) {
-        self.spares.take_back_decoder(response);
     }
 
     /// Waits for network events, but no longer than until `until` or the next timer. [`next_event`](Self::next_event)

@@ -273,7 +273,7 @@ impl<N: Net, C> Reactor<N, C> {
         } else if let ConnState::Draining(response, _) =
             std::mem::replace(&mut conn.state, ConnState::AwaitingDecision)
         {
-            self.put_spare(response);
+            self.spares.put_response(response);
         }
         Some(ReactorEvent::Finished {
             conn: key,

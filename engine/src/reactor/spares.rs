@@ -3,7 +3,7 @@
 use crate::proto::{Decoder, Request, Response};
 
 #[derive(Default)]
-pub(super) struct Spares {
+pub(crate) struct Spares {
     /// For the answers of abandoned calls, and for streamed bodies.
     responses: Vec<Response>,
     /// For calls with a streamed body, whose own request goes back to the caller together with the head.
@@ -14,22 +14,22 @@ pub(super) struct Spares {
 }
 
 impl Spares {
-    pub(super) fn take_response(&mut self) -> Response {
+    pub(crate) fn take_response(&mut self) -> Response {
         self.responses.pop().unwrap_or_default()
     }
 
-    pub(super) fn put_response(&mut self, mut response: Response) {
+    pub(crate) fn put_response(&mut self, mut response: Response) {
         if self.responses.len() < MAX_RESPONSES {
             response.clear();
             self.responses.push(response);
         }
     }
 
-    pub(super) fn take_request(&mut self) -> Request {
+    pub(crate) fn take_request(&mut self) -> Request {
         self.requests.pop().unwrap_or_default()
     }
 
-    pub(super) fn put_request(&mut self, mut request: Request) {
+    pub(crate) fn put_request(&mut self, mut request: Request) {
         if self.requests.len() < MAX_RESPONSES {
             // It may have had the URL of a call whose body was read.
             request.set_target("");
@@ -38,14 +38,14 @@ impl Spares {
     }
 
     /// Gives a spare decoder to a response that has none.
-    pub(super) fn lend_decoder(&mut self, response: &mut Response) {
+    pub(crate) fn lend_decoder(&mut self, response: &mut Response) {
         let decoder = response.decoder();
         if decoder.is_none() {
             *decoder = self.decoders.pop();
         }
     }
 
-    pub(super) fn take_back_decoder(&mut self, response: &mut Response) {
+    pub(crate) fn take_back_decoder(&mut self, response: &mut Response) {
         if self.decoders.len() < MAX_DECODERS
             && let Some(decoder) = response
                 .decoder()

@@ -101,18 +101,18 @@ impl<R: Router + 'static, N: Net + 'static> Running<'_, Engine<R, N>> {
     fn take_done(&mut self, mut done: impl FnMut(usize, Completion)) {
         let mut kept = self.looked_at;
         let mut at = kept;
-        while let Some(key) = self.client.deliveries.done_at(at) {
+        while let Some(&key) = self.client.deliveries.done.get(at) {
             let number = self.numbers.remove(key);
             match number.and_then(|number| Some((number, self.client.complete(key)?))) {
                 Some((number, completion)) => done(number, completion),
                 None => {
-                    self.client.deliveries.keep_done(kept, key);
+                    self.client.deliveries.done[kept] = key;
                     kept += 1;
                 }
             }
             at += 1;
         }
-        self.client.deliveries.truncate_done(kept);
+        self.client.deliveries.done.truncate(kept);
         self.looked_at = kept;
     }
 
@@ -148,7 +148,7 @@ impl<R: Router + 'static, N: Net + 'static> Runner for Running<'_, Engine<R, N>>
         let iterated = match wait {
             false => Ok(true),
             true => self.client.iterate(None, |client| {
-                client.deliveries.done_len() > known || client.reactor.calls() == 0
+                client.deliveries.done.len() > known || client.reactor.calls() == 0
             }),
         };
         if let Err(error) = iterated {

@@ -215,7 +215,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 let deadline = total.and_then(|total| call.timestamps.begun.checked_add(total));
                 self.reactor.set_deadline(key, deadline);
             }
-            self.deliveries.push_done(key);
+            self.deliveries.done.push_back(key);
         }
     }
 
@@ -244,7 +244,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.note_end(key);
         }
         if head == HeadState::Awaited {
-            self.deliveries.push_done(key);
+            self.deliveries.done.push_back(key);
         } else {
             self.notify_readable(key);
         }
@@ -291,8 +291,8 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     pub(super) fn complete_head(&mut self, key: CallKey) -> Option<Completion> {
         let now = self.reactor.now();
-        let mut response = self.reactor.take_spare();
-        let mut request = self.reactor.take_spare_request();
+        let mut response = self.reactor.spares.take_response();
+        let mut request = self.reactor.spares.take_request();
         let keeps_request = self.reactor.is_sending(key);
         let call = self.reactor.call(key)?;
         call.head = HeadState::Given;

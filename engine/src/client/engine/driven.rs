@@ -127,7 +127,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
     }
 
     fn put_spare(&mut self, response: Response) {
-        self.reactor.put_spare(response);
+        self.reactor.spares.put_response(response);
     }
 
     fn discard(&mut self, calls: &[CallId]) {
@@ -159,7 +159,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
                 let trailers = if any {
                     Some(trailers)
                 } else {
-                    self.reactor.put_spare(trailers);
+                    self.reactor.spares.put_response(trailers);
                     None
                 };
                 Some(Ok(Box::new((report, trailers))))

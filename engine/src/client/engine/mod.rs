@@ -137,7 +137,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             ignore_invalid_headers: config.ignore_invalid_headers,
             stream_buffer: config.stream_buffer,
             idle_order: hosts.cap.is_limited(),
-            batching: sharing.pipelines().map(Pipelines::batching),
+            batching: sharing.pipelines().map(|pipelines| pipelines.batching),
             bytes,
         };
         let mut reactor = Reactor::new(net, settings);
@@ -176,7 +176,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             sharing,
             queue: CallQueue::default(),
             uploads: Uploads::default(),
-            deliveries: Deliveries::new(),
+            deliveries: Deliveries::default(),
         })
     }
 
@@ -293,7 +293,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             {
                 return done;
             }
-            if let Err(error) = self.iterate(None, |client| client.deliveries.is_done(id.0)) {
+            if let Err(error) = self.iterate(None, |client| client.deliveries.done.contains(&id.0))
+            {
                 self.detach(id.0);
                 self.end_call(id.0, Err(Error::new(error, Phase::Queue, Sent::Nothing)));
             }
@@ -343,7 +344,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Ok(()) }
     /// ```
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Completion>> {
-        if let Some(key) = self.deliveries.next_done() {
+        if let Some(key) = self.deliveries.done.pop_front() {
             return Ok(self.complete(key));
         }
         let mut limit = timeout.map(WaitLimit::For);
@@ -351,7 +352,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             let iterated = self.iterate(limit, |client| {
                 !client.deliveries.is_empty() || client.in_flight() == 0
             });
-            if let Some(key) = self.deliveries.next_done() {
+            if let Some(key) = self.deliveries.done.pop_front() {
                 return Ok(self.complete(key));
             }
             iterated?;
@@ -385,7 +386,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// ```
     #[inline]
     pub fn next_done(&mut self) -> Option<Completion> {
-        let key = self.deliveries.next_done()?;
+        let key = self.deliveries.done.pop_front()?;
         self.complete(key)
     }
 
@@ -478,7 +479,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     self.note_end(id.0);
                 }
                 if let Some(call) = self.forget_body(id) {
-                    self.reactor.put_spare(call.response);
+                    self.reactor.spares.put_response(call.response);
                 }
             }
             Some((HeadState::Ready, call)) => {
@@ -626,11 +627,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         let mut call = self.forget_body(id).ok_or_else(unknown)?;
         let report = Report::new(call.timestamps, call.attempts, self.reactor.now());
-        self.reactor.take_back_decoder(&mut call.response);
+        self.reactor.spares.take_back_decoder(&mut call.response);
         let request = match call.client.keeps_request {
             true => Some(call.request),
             false => {
-                self.reactor.put_spare_request(call.request);
+                self.reactor.spares.put_request(call.request);
                 None
             }
         };

@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::client::router::Router;
-use crate::client::sharing::{Pipelines, Room, Sharing};
+use crate::client::sharing::{Room, Sharing};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::Checkout;
@@ -34,7 +34,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let may_share = !host.pool.has_idle() && host.pool.waiting() == 0;
         let may_share = may_share && (host_full || is_full);
         if may_share
-            && let Some(conn) = pipelines.pick(now)
+            && let Some(conn) = pipelines.loads.pick(now)
             && self.add_call(conn, key)
         {
             return;
@@ -77,7 +77,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             Room::No => return false,
             Room::InPlaceOfOldest => {}
         }
-        let unsent = pipelines.conns();
+        let unsent = pipelines.loads.conns();
         let unsent = unsent.filter_map(|conn| {
             let call = self.reactor.first_unsent(conn)?;
             Some((self.reactor.call_ref(call)?.timestamps.begun, call))
@@ -97,7 +97,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     fn too_many_pending(&self) -> Error {
         let pipelines = self.sharing.pipelines();
-        let most = pipelines.map_or(0, Pipelines::max_pending);
+        let most = pipelines.map_or(0, |pipelines| pipelines.max_pending.get());
         Error::new(LimitExceeded::Pending(most), Phase::Queue, Sent::Nothing)
     }
 
@@ -107,7 +107,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         };
         if let Some(pipelines) = self.sharing.pipelines_mut() {
-            pipelines.call_added(slot);
+            pipelines.loads.add_call(slot.id.index());
         }
         if self.telemetry.observes() {
             self.notify_sending(conn, key, self.reactor.has_served(conn));
@@ -127,7 +127,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         let call = self.reactor.call_ref(key);
         let probing = call.is_some_and(|call| call.client.failures > 0 && !call.timestamps.reused);
-        pipelines.begun(slot, conn, probing);
+        pipelines.loads.begin(slot.id.index(), conn, probing);
         self.retire_if_last(slot, key);
         self.fill(slot, conn);
     }
@@ -145,8 +145,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         else {
             return;
         };
-        if says_close || host.pool.is_used_up(slot.id, pipelines.pending_on(slot)) {
-            pipelines.retire(slot);
+        if says_close
+            || host
+                .pool
+                .is_used_up(slot.id, pipelines.loads.pending_on(slot.id.index()))
+        {
+            pipelines.loads.retire(slot.id.index());
         }
     }
 
@@ -158,9 +162,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         else {
             return;
         };
-        pipelines.call_left(slot);
+        pipelines.loads.answered(slot.id.index());
         if host.pool.served(now, slot.id) {
-            pipelines.retire(slot);
+            pipelines.loads.retire(slot.id.index());
         }
         if host.pool.waiting() > 0 {
             self.fill(slot, conn);
@@ -189,7 +193,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         for _ in 0..share {
             // Each call may be the last one that the connection takes.
             let pipelines = self.sharing.pipelines();
-            let room = pipelines.is_some_and(|pipelines| pipelines.has_room_on(slot, now));
+            let room =
+                pipelines.is_some_and(|pipelines| pipelines.loads.room(now, slot.id.index()) > 0);
             if !room || !self.reactor.takes_more(conn) {
                 break;
             }
@@ -213,7 +218,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.hosts.is_throttled() {
             return; // the throttle begins the waiting calls
         }
-        let conns = self.sharing.pipelines().map(Pipelines::conns);
+        let conns = self
+            .sharing
+            .pipelines()
+            .map(|pipelines| pipelines.loads.conns());
         let conns: Vec<ConnKey> = conns.into_iter().flatten().collect();
         for conn in conns {
             if let Some(slot) = self.reactor.slot(conn).filter(|slot| slot.host == host_key) {
@@ -238,7 +246,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if let (Some(slot), Some(pipelines)) =
                     (self.reactor.slot(conn), self.sharing.pipelines_mut())
                 {
-                    pipelines.call_left(slot);
+                    pipelines.loads.answered(slot.id.index());
                     self.fill(slot, conn);
                 }
             }
@@ -247,7 +255,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if let (Some(slot), Some(pipelines)) =
                     (self.reactor.slot(conn), self.sharing.pipelines_mut())
                 {
-                    pipelines.retire(slot);
+                    pipelines.loads.retire(slot.id.index());
                 }
             }
             GiveUpOutcome::Gone => {}
@@ -257,7 +265,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The connection of a call has ended while the answer to an earlier call was still awaited.
     pub(super) fn unanswered(&mut self, key: CallKey, sent: Sent, error: Option<Error>) {
         if let Some(pipelines) = self.sharing.pipelines_mut() {
-            pipelines.note_unanswered();
+            pipelines.unanswered += 1;
         }
         match error {
             Some(error) => self.end_attempt(key, error),
@@ -279,8 +287,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         let now = self.reactor.now();
         if let Some(pipelines) = self.sharing.pipelines_mut() {
             match doubted {
-                true => pipelines.doubt(now),
-                false => pipelines.distrust(now),
+                true => pipelines.loads.doubt(now),
+                false => pipelines.loads.distrust(now),
             }
         }
     }
@@ -293,7 +301,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if sent.is_some_and(|sent| in_front.is_some_and(|in_front| sent < in_front))
             && let Some(pipelines) = self.sharing.pipelines_mut()
         {
-            pipelines.trust();
+            pipelines.loads.trust();
         }
     }
 
@@ -301,7 +309,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     #[inline]
     pub(super) fn pipeline_ended(&mut self, slot: PoolSlot) {
         if let Some(pipelines) = self.sharing.pipelines_mut() {
-            pipelines.ended(slot);
+            pipelines.loads.end(slot.id.index());
         }
     }
 }

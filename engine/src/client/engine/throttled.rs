@@ -187,7 +187,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             (self.hosts.get(host_key), self.sharing.pipelines_mut())
             && host.pool.waiting() > 0
             && (is_full || host.pool.is_full())
-            && let Some(conn) = pipelines.pick(now)
+            && let Some(conn) = pipelines.loads.pick(now)
             && self.reactor.takes_more(conn)
             && let Some(slot) = self.reactor.slot(conn)
             && let Some(key) = host.pool.take_waiting_for(slot.id)

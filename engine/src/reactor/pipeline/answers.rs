@@ -115,7 +115,7 @@ impl<N: Net, C> Reactor<N, C> {
                 .as_ref()
                 .is_some_and(|pipeline| pipeline.is_front_unsent());
             if let Some(response) = abandoned {
-                self.put_spare(response);
+                self.spares.put_response(response);
             }
             if front_unsent {
                 self.flush_soon(key); // the request may have waited for this answer
