@@ -168,7 +168,7 @@ impl<N: Net> Client<N> {
             resolver: Some(Box::new(resolver)),
         };
         let mut client = Self::assemble(parts, host, bytes, net)?;
-        client.set_proxy_addresses(proxy_addresses);
+        client.connector.set_proxy_addresses(proxy_addresses);
         Ok(client)
     }
 
@@ -176,7 +176,7 @@ impl<N: Net> Client<N> {
     /// address policy. The client keeps hosts with calls or connections, and for 10 s more up to 1,024 unused hosts; a
     /// host with an open breaker is kept until 10 s after the breaker may close.
     pub fn hosts(&self) -> usize {
-        self.host_count()
+        self.hosts.len()
     }
 }
 

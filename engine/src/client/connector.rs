@@ -239,7 +239,7 @@ impl Connector {
             fail_over_at: None,
         });
         if self.random_start && host.route.openings.is_none() {
-            host.route.openings = Some(cx.reactor.random() as usize);
+            host.route.openings = Some(cx.reactor.net.random() as usize);
         }
         host.pool.set_opening(slot.id, key);
         host.throttle.use_permit();

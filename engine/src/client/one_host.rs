@@ -105,13 +105,13 @@ impl<N: Net> HostClient<N> {
         let (keys, parts) = each_address(upstream, &config, resolver)?;
         let (min_idle, random_start) = (config.pool().min_idle, config.random_start);
         let mut client = Self::assemble(parts, config, bytes, net)?;
-        let (now, first) = (client.iteration_time(), keys[0]);
+        let (now, first) = (client.reactor.now(), keys[0]);
         let mut balance = match upstream.name() {
             Some(_) => Balance::of_name(now, balance, first, min_idle),
             None => Balance::new(balance, first, keys),
         };
         if random_start {
-            balance.start_at(client.random());
+            balance.start_at(client.reactor.net.random());
         }
         client.set_balance(balance);
         Ok(client)

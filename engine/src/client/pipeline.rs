@@ -211,10 +211,7 @@ impl<N: Net> PipelineClient<N> {
 
     /// The current load, and counters since the beginning.
     pub fn pipeline_counters(&self) -> PipelineCounters {
-        let pipelines = self.pipelines();
-        pipelines.map_or_else(PipelineCounters::default, |pipelines| {
-            pipelines.counters(self.iteration_time())
-        })
+        self.sharing.counters(self.reactor.now())
     }
 }
 

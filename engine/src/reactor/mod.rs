@@ -29,8 +29,7 @@ mod token;
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use body_memory::BodyMemory;
 pub use call::Hop;
@@ -49,7 +48,7 @@ use spares::Spares;
 use timers::Timers;
 pub(crate) use timers::{Armed, TimerOwner};
 
-use crate::net::{Event, Net, SocketOptions, Waker};
+use crate::net::{Event, Net, SocketOptions};
 use crate::policy::Timeouts;
 use crate::policy::queue::Queue;
 use crate::proto::{Exchange, Limits, Panic};
@@ -57,7 +56,7 @@ use crate::time::Time;
 
 /// The event loop of one client. `C` is what the client keeps of each call.
 pub(crate) struct Reactor<N: Net, C> {
-    net: Metered<N>,
+    pub(crate) net: Metered<N>,
     conns: Slab<Conn<MeteredStream<N::Stream>>, of::Conn>,
     calls: Slab<ActiveCall<C>, of::Call>,
     timers: Timers,
@@ -194,11 +193,6 @@ impl<N: Net, C> Reactor<N, C> {
         Time::of(self.net.now()).max(self.now)
     }
 
-    /// The time of the network, for callers.
-    pub(crate) fn network_time(&self) -> Instant {
-        self.net.now()
-    }
-
     /// Reads the clock, for a new iteration. True if so much time has passed since the last poll that peers may have
     /// closed idle connections meanwhile.
     pub(crate) fn begin_iteration(&mut self) -> bool {
@@ -212,14 +206,6 @@ impl<N: Net, C> Reactor<N, C> {
         let soonest = shortest.and_then(|limit| self.now.checked_add(limit));
         // Without limits, one day: a needless timer once a day costs nothing.
         self.soonest = soonest.unwrap_or(self.now + Duration::from_secs(86_400));
-    }
-
-    pub(crate) fn random(&mut self) -> u64 {
-        self.net.random()
-    }
-
-    pub(crate) fn waker(&mut self) -> io::Result<Waker> {
-        self.net.waker()
     }
 
     /// The next event for the client: what is queued first, and then what the next event of the network causes. So the
@@ -308,10 +294,6 @@ impl<N: Net, C> Reactor<N, C> {
         self.panic.take()
     }
 
-    pub(crate) fn descriptor(&mut self) -> io::Result<OwnedFd> {
-        self.net.descriptor()
-    }
-
     /// Handles an event of the network. Returns the end of a response, if that is what the event brings.
     #[inline(always)] // into its only caller
     fn handle_event(&mut self, event: Event) -> Option<ReactorEvent> {
@@ -348,16 +330,6 @@ impl<N: Net, C> Reactor<N, C> {
             ConnState::Draining(..) | ConnState::Idle(_) | ConnState::AwaitingDecision => {}
         }
         None
-    }
-
-    /// Until when the bytes of a host count against its rates.
-    pub(crate) fn bytes_count_until(&self, host: HostKey) -> Option<Time> {
-        self.net.counts_until(host, self.now)
-    }
-
-    /// Drops what is kept for a host that the client has removed.
-    pub(crate) fn forget_host(&mut self, host: HostKey) {
-        self.net.forget(host);
     }
 }
 

@@ -27,7 +27,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if !is_misframed {
             self.note_head(key);
         }
-        let (now, random) = (self.reactor.now(), self.reactor.random());
+        let (now, random) = (self.reactor.now(), self.reactor.net.random());
         let Some(call) = self.reactor.call(key) else {
             return;
         };
@@ -146,7 +146,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Retries a call because of the answer's status, if the rules say so; true if the call will be tried again.
     #[cold]
     pub(super) fn repeats_answer(&mut self, key: CallKey) -> bool {
-        let (now, random) = (self.reactor.now(), self.reactor.random());
+        let (now, random) = (self.reactor.now(), self.reactor.net.random());
         let Some(call) = self.reactor.call(key) else {
             return false;
         };

@@ -104,7 +104,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// wait for the whole body; else the complete answer decides.
     #[cold]
     fn handle_buffered_redirection(&mut self, key: CallKey) {
-        let (now, random) = (self.reactor.now(), self.reactor.random());
+        let (now, random) = (self.reactor.now(), self.reactor.net.random());
         let Some(call) = self.reactor.call_ref(key) else {
             return;
         };

@@ -101,7 +101,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     #[cold]
     pub(super) fn admit(&mut self, key: CallKey) -> Option<HostKey> {
         self.refresh_addresses();
-        let (now, random) = (self.reactor.now(), self.reactor.random());
+        let (now, random) = (self.reactor.now(), self.reactor.net.random());
         let call = self.reactor.call(key)?;
         match self.admission.admit(call, &mut self.hosts, now, random) {
             Ok(()) => call.host,

@@ -119,7 +119,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
     }
 
     fn descriptor(&mut self) -> io::Result<OwnedFd> {
-        self.reactor.descriptor()
+        self.reactor.net.descriptor()
     }
 
     fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {

@@ -78,7 +78,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     pub(super) fn begin_incoming(&mut self) {
         while let Some((key, host)) = self.hosts.drop_unused(self.reactor.now()) {
-            self.reactor.forget_host(key);
+            self.reactor.net.forget(key);
             self.router.forget(&host.name);
         }
         let mut number = 0;
@@ -134,7 +134,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return true;
         }
         let reactor = &mut self.reactor;
-        match self.uploads.waker(key, || reactor.waker()) {
+        match self.uploads.waker(key, || reactor.net.waker()) {
             Ok(waker) => {
                 if let Some(call) = self.reactor.call(key) {
                     call.request.set_source_waker(waker);
@@ -417,7 +417,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// A new connection is ready: the oldest waiting call gets it, if that call may begin now; else it becomes idle.
     pub(super) fn opening_ready(&mut self, slot: PoolSlot, conn: ConnKey) {
-        let (now, random) = (self.reactor.now(), self.reactor.random());
+        let (now, random) = (self.reactor.now(), self.reactor.net.random());
         if let Some(host) = self.hosts.get(slot.host) {
             host.pool.set_conn(slot.id, conn);
             let next = host.pool.connected(now, slot.id, random);

@@ -33,7 +33,7 @@ use super::names::Names;
 use super::retries::Retries;
 use super::router::Router;
 use super::send_hook::HookedEncoder;
-use super::sharing::{Pipelines, Sharing};
+use super::sharing::Sharing;
 use super::stats::Stats;
 use super::telemetry::Telemetry;
 use super::throttle::Throttling;
@@ -44,7 +44,7 @@ use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::resolve::Resolver;
 use crate::net::{Net, Waker};
-use crate::policy::{AddressPolicy, Caps, Counters, DnsCounters, LatePolicy, Timeouts};
+use crate::policy::{Caps, Counters, DnsCounters, LatePolicy, Timeouts};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{ByteRates, CallState, HeadState, Settings};
 use crate::time::Time;
@@ -56,13 +56,13 @@ use crate::time::Time;
 /// inside [`wait`](Self::wait), for the calls that [`submit`](Self::submit) took. Calls make no progress between these
 /// methods, so a program with calls in flight should call `wait` often.
 pub struct Engine<R: Router, N: Net = OsNet> {
-    reactor: Reactor<N>,
+    pub(in crate::client) reactor: Reactor<N>,
     router: R,
     /// Whether calls share connections, and the connections that they share.
-    sharing: R::Sharing,
-    hosts: Hosts,
+    pub(in crate::client) sharing: R::Sharing,
+    pub(in crate::client) hosts: Hosts,
     throttle: Throttling,
-    connector: Connector,
+    pub(in crate::client) connector: Connector,
     retries: Retries,
     hooked: Option<Box<HookedEncoder>>,
     admission: Admission,
@@ -143,7 +143,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let mut reactor = Reactor::new(net, settings);
         let names = match resolver {
             Some(resolver) => {
-                let waker = reactor.waker();
+                let waker = reactor.net.waker();
                 let waker =
                     waker.map_err(|error| Error::new(error, Phase::Queue, Sent::Nothing))?;
                 Some(Names::new(config.dns.clone(), resolver, waker))
@@ -180,34 +180,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         })
     }
 
-    /// Sets which addresses of proxies may be connected to. By default all.
-    pub(in crate::client) fn set_proxy_addresses(&mut self, allowed: AddressPolicy) {
-        self.connector.set_proxy_addresses(allowed);
-    }
-
-    /// A random number of the network.
-    pub(in crate::client) fn random(&mut self) -> u64 {
-        self.reactor.random()
-    }
-
     /// Spreads calls over several addresses from now on. Each address is a host.
     pub(in crate::client) fn set_balance(&mut self, balance: Balance) {
         self.admission.set_balance(balance);
         self.connector.set_fails_over();
-    }
-
-    pub(crate) fn host_count(&self) -> usize {
-        self.hosts.len()
-    }
-
-    /// The connections that calls share, if this client pipelines.
-    pub(in crate::client) fn pipelines(&self) -> Option<&Pipelines> {
-        self.sharing.pipelines()
-    }
-
-    /// The time of the current iteration.
-    pub(in crate::client) fn iteration_time(&self) -> Time {
-        self.reactor.now()
     }
 
     // ---- blocking
@@ -431,12 +407,12 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Errors
     /// The system's, when it has no descriptor left for the first handle.
     pub fn waker(&mut self) -> io::Result<Waker> {
-        self.reactor.waker()
+        self.reactor.net.waker()
     }
 
     /// The monotonic time of the client's network, which may be simulated.
     pub fn now(&self) -> Instant {
-        self.reactor.network_time()
+        self.reactor.net.now()
     }
 
     /// Maintains the connections for this time, with or without calls in flight: late answers are drained, idle

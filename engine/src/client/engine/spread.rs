@@ -129,7 +129,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             && host.pool.waiting() == 0
         {
             self.hosts.remove(key);
-            self.reactor.forget_host(key);
+            self.reactor.net.forget(key);
         }
     }
 }

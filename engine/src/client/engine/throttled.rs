@@ -247,7 +247,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         match host.pool.waiting() {
             0 if R::KEEPS_HOSTS => None,
             0 => {
-                let bytes = self.reactor.bytes_count_until(key);
+                let bytes = self.reactor.net.counts_until(key, self.reactor.now());
                 throttle.counts_until(now).max(bytes)
             }
             _ => throttle.opens_at(now),
@@ -259,7 +259,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         let now = self.reactor.now();
         let host = self.hosts.get_ref(key);
         host.is_some_and(|host| host.throttle.counts_until(now).is_some())
-            || self.reactor.bytes_count_until(key).is_some()
+            || self
+                .reactor
+                .net
+                .counts_until(key, self.reactor.now())
+                .is_some()
     }
 
     /// Examines an answer as the settings require; true if the call will be tried again and the caller does not get the
