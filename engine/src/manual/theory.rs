@@ -21,13 +21,13 @@
 //!
 //! 1. **Begin.** Calls that were submitted get a deadline and a host. The pool of the host gives an idle connection to
 //!    the call, or puts the call into its wait queue.
-//! 2. **Poll.** The reactor waits until a connection is readable or writable, or until the next timer. It reads, lets the
-//!    exchange parse what came, and writes what the exchange has to send.
-//! 3. **Process events.** What needs a decision was recorded as an event. The client takes one event after the other and
-//!    answers with commands, until there are no more events.
+//! 2. **Poll.** The reactor waits until connections are readable or writable, or until the next timer.
+//! 3. **Process events.** The client takes one event after the other and answers with commands, until there are no more
+//!    events. For the next event, the reactor goes on to the next connection: it reads, lets the exchange parse what came,
+//!    and writes what the exchange has to send. What needs a decision is an event.
 //!
-//! The reactor decides nothing, and the policies know no connection. The client connects the two. Events are a queue and
-//! not callbacks: while an event is processed, no other part of the engine is in the middle of something.
+//! The reactor decides nothing, and the policies know no connection. The client connects the two. Events are taken and
+//! not called back: while an event is processed, no other part of the engine is in the middle of something.
 //!
 //! An iteration does a bounded amount of work for each connection (a *budget*). A fast server cannot keep the
 //! other connections waiting.

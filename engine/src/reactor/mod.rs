@@ -60,12 +60,7 @@ pub(crate) struct Reactor<N: Net, C> {
     conns: Slab<Conn<MeteredStream<N::Stream>>, of::Conn>,
     calls: Slab<ActiveCall<C>, of::Call>,
     timers: Timers,
-    /// What the network has reported in the last poll.
-    events: Vec<Event>,
-    /// How many of them are handled.
-    handled: usize,
-    /// What is to be done after all of them.
-    afterwards: Option<Afterwards>,
+    polled: Polled,
     reactor_events: VecDeque<ReactorEvent>,
     /// Connections that have more to read than the budget of one iteration.
     deferred_reads: Deferred,
@@ -88,38 +83,22 @@ pub(crate) struct Reactor<N: Net, C> {
     settings: Settings,
 }
 
-/// Connections that go on in the next iteration.
+/// What the network has reported in the last poll.
+#[derive(Default)]
+struct Polled {
+    events: Vec<Event>,
+    /// How many of them are handled.
+    handled: usize,
+    /// After them, the deferred connections go on, and timers fire.
+    goes_on: bool,
+}
+
+/// Connections that go on after the events of the next poll.
 #[derive(Default)]
 struct Deferred {
-    keys: Vec<ConnKey>,
-    /// The vector of the last iteration, emptied, so that its memory is used again.
-    spare: Vec<ConnKey>,
-}
-
-impl Deferred {
-    fn push(&mut self, key: ConnKey) {
-        self.keys.push(key);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.keys.is_empty()
-    }
-
-    /// Takes the connections that go on now.
-    fn begin(&mut self) -> Vec<ConnKey> {
-        std::mem::replace(&mut self.keys, std::mem::take(&mut self.spare))
-    }
-
-    fn end(&mut self, mut keys: Vec<ConnKey>) {
-        keys.clear();
-        self.spare = keys;
-    }
-}
-
-/// The connections that go on after the events of a poll.
-struct Afterwards {
-    unread: Vec<ConnKey>,
-    unsent: Vec<ConnKey>,
+    next: Vec<ConnKey>,
+    /// Those that go on after the events of this poll.
+    now: Vec<ConnKey>,
 }
 
 /// What holds for every call of a reactor.
@@ -164,9 +143,7 @@ impl<N: Net, C> Reactor<N, C> {
             conns: Slab::new(),
             calls: Slab::new(),
             timers: Timers::default(),
-            events: Vec::new(),
-            handled: 0,
-            afterwards: None,
+            polled: Polled::default(),
             reactor_events: VecDeque::new(),
             deferred_reads: Deferred::default(),
             deferred_sends: Deferred::default(),
@@ -216,15 +193,16 @@ impl<N: Net, C> Reactor<N, C> {
             if let Some(event) = self.reactor_events.pop_front() {
                 return Some(event);
             }
-            if let Some(&event) = self.events.get(self.handled) {
-                self.handled += 1;
+            if let Some(&event) = self.polled.events.get(self.polled.handled) {
+                self.polled.handled += 1;
                 match self.handle_event(event) {
                     Some(event) if self.reactor_events.is_empty() => return Some(event),
                     event => self.reactor_events.extend(event),
                 }
+            } else if std::mem::take(&mut self.polled.goes_on) {
+                self.go_on();
             } else {
-                let afterwards = self.afterwards.take()?;
-                self.end_poll(afterwards);
+                return None;
             }
         }
     }
@@ -232,7 +210,7 @@ impl<N: Net, C> Reactor<N, C> {
     /// Waits for network events, but no longer than until `until` or the next timer. [`next_event`](Self::next_event)
     /// then handles them, and the timers.
     pub(crate) fn poll(&mut self, until: Option<Time>) -> io::Result<()> {
-        if self.handled < self.events.len() {
+        if self.polled.goes_on {
             // A panic in a user's callback has left some of the last poll.
             let left = std::iter::from_fn(|| self.next_event()).collect();
             self.reactor_events = left;
@@ -240,35 +218,35 @@ impl<N: Net, C> Reactor<N, C> {
         self.flush();
         let until = until.into_iter().chain(self.next_due()).min();
         let timeout = until.map(|at| at.saturating_duration_since(self.now));
-        self.events.clear();
-        self.handled = 0;
-        self.afterwards = Some(Afterwards {
-            unread: self.deferred_reads.begin(),
-            unsent: self.deferred_sends.begin(),
-        });
-        let polled = self.net.poll(&mut self.events, timeout);
+        self.polled.events.clear();
+        (self.polled.handled, self.polled.goes_on) = (0, true);
+        for deferred in [&mut self.deferred_reads, &mut self.deferred_sends] {
+            std::mem::swap(&mut deferred.next, &mut deferred.now);
+        }
+        let polled = self.net.poll(&mut self.polled.events, timeout);
         self.read_clock();
         self.polled_at = self.now;
         polled
     }
 
     /// Goes on with what the last iteration has left, and handles the timers.
-    fn end_poll(&mut self, Afterwards { unread, unsent }: Afterwards) {
-        self.read_on(unread);
-        for &key in &unsent {
+    fn go_on(&mut self) {
+        self.read_on();
+        let mut unsent = std::mem::take(&mut self.deferred_sends.now);
+        for key in unsent.drain(..) {
             if let Some(conn) = self.conns.get_mut(key) {
                 conn.send_deferred = false;
             }
             self.drive_send(key);
             self.arm_conn(key);
         }
-        self.deferred_sends.end(unsent);
+        self.deferred_sends.now = unsent; // with its memory
         self.handle_timers();
     }
 
     /// When a poll ends, even if the network has no event.
     fn next_due(&self) -> Option<Time> {
-        if !self.deferred_reads.is_empty() || !self.deferred_sends.is_empty() {
+        if !self.deferred_reads.next.is_empty() || !self.deferred_sends.next.is_empty() {
             return Some(self.now);
         }
         let flush = match self.unflushed.is_empty() {
@@ -280,7 +258,7 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// When the next poll should begin, even if the network's [descriptor](Net::descriptor) does not become readable.
     pub(crate) fn next_poll(&mut self) -> Option<Time> {
-        if self.events.len() >= FULL_POLL {
+        if self.polled.events.len() >= FULL_POLL {
             // There may be more events, which the descriptor does not announce again.
             return Some(self.now);
         }
