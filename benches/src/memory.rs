@@ -220,7 +220,7 @@ fn measure(
             for _ in 0..connections {
                 client.submit(Call::new(Request::get(&url.path), Response::new()));
             }
-            while let Some(done) = client.wait(None)? {
+            while let Some(done) = client.wait(None)?.done() {
                 done.outcome?;
             }
             enough(client.counters().idle, connections)?;
@@ -232,7 +232,7 @@ fn measure(
             for _ in 0..connections {
                 client.submit(Call::new(Request::get(&url.url), Response::new()));
             }
-            while let Some(done) = client.wait(None)? {
+            while let Some(done) = client.wait(None)?.done() {
                 done.outcome?;
             }
             enough(client.counters().idle, connections)?;

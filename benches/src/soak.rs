@@ -210,7 +210,7 @@ impl Soak {
     }
 
     fn take(&mut self, timeout: Option<Duration>) -> Result<(), Box<dyn Error>> {
-        let mut next = self.client.wait(timeout)?;
+        let mut next = self.client.wait(timeout)?.done();
         while let Some(done) = next {
             self.complete(done);
             next = self.client.next_done();

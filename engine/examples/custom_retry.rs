@@ -94,7 +94,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ] {
         println!("{name}");
         client.submit(call);
-        while let Some(done) = client.wait(None)? {
+        while let Some(done) = client.wait(None)?.done() {
             let (status, attempts) = (done.response.status(), done.report.attempts());
             match done.outcome {
                 Ok(()) => println!("  {status} after {attempts} attempts"),

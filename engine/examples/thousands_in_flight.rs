@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let mut failed = 0;
     // Nothing moves but in `wait`, which returns when something is done.
-    while let Some(done) = client.wait(None)? {
+    while let Some(done) = client.wait(None)?.done() {
         if let Err(error) = &done.outcome {
             failed += 1;
             println!("{}: {error}", urls[done.tag as usize]);

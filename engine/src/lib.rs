@@ -45,7 +45,7 @@
 //! for number in 0..100 {
 //!     client.submit(Call::new(Request::get(format!("{url}?{number}")), Response::new()).tag(number));
 //! }
-//! while let Some(done) = client.wait(None)? {
+//! while let Some(done) = client.wait(None)?.done() {
 //!     done.outcome?;
 //!     println!("{}: {} in {:?}", done.tag, done.response.status(), done.report.timings().total);
 //! }
@@ -218,6 +218,7 @@ pub use client::{
     Client, Completion, Config, ConnectTo, Engine, Failures, Histogram, Hop, HostClient,
     HostConfig, HttpClient, Observer, ObserverEvent, Outgoing, PipelineClient, PipelineConfig,
     PipelineCounters, Read, Report, RetryCause, SendHook, Stats, Timings, UnixSocket, Upstream,
+    Waited,
 };
 #[cfg(feature = "cookies")]
 pub use client::{Cookie, CookieJar, CookieLimits};

@@ -379,7 +379,7 @@ impl<'p> Run<'p> {
             let cancels = self.calls.values().filter_map(Running::cancel_at);
             let next = cancels.chain(until).min();
             let timeout = next.map(|next| next.saturating_duration_since(now));
-            match self.client.wait(timeout).expect("a simulation") {
+            match self.client.wait(timeout).expect("a simulation").done() {
                 Some(done) => self.complete(done),
                 None if self.read_bodies() => {}
                 None if self.client.in_flight() == 0 => {

@@ -183,7 +183,7 @@ fn piped(
         client.submit(Call::new(request(method), Response::new()).tag(tag as u64));
     }
     let mut ends: Vec<Option<End>> = methods.iter().map(|_| None).collect();
-    while let Some(done) = client.wait(None).expect("a simulation") {
+    while let Some(done) = client.wait(None).expect("a simulation").done() {
         let place = &mut ends[done.tag as usize];
         assert!(place.is_none(), "a call ends twice");
         *place = Some(match done.outcome {

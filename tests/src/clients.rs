@@ -51,7 +51,7 @@ pub fn drive_until(
         if client.in_flight() == 0 {
             client.maintain(STEP).expect("poll");
         }
-        if let Some(completion) = client.wait(Some(STEP)).expect("poll") {
+        if let Some(completion) = client.wait(Some(STEP)).expect("poll").done() {
             completions.push(completion);
         }
     }
@@ -61,7 +61,7 @@ pub fn drive_until(
 /// Drives the client until nothing is in flight, and returns what completed, in the order of completion.
 pub fn drive_all(client: &mut impl HttpClient) -> Vec<Completion> {
     let mut completions = Vec::new();
-    while let Some(completion) = client.wait(Some(PATIENCE)).expect("poll") {
+    while let Some(completion) = client.wait(Some(PATIENCE)).expect("poll").done() {
         completions.push(completion);
     }
     assert_eq!(client.in_flight(), 0, "calls hang: {:?}", client.counters());

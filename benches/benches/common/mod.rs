@@ -29,7 +29,7 @@ pub(crate) fn measure_client(
             left -= 1;
             client.submit(Call::new(request, response));
         }
-        while let Some(done) = client.wait(None).expect("events") {
+        while let Some(done) = client.wait(None).expect("events").done() {
             done.outcome.expect("an answer");
             if left > 0 {
                 left -= 1;

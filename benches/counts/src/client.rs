@@ -98,7 +98,7 @@ impl Subject {
             client.submit(Call::new(Request::get(target), Response::new()));
         }
         let (mut answers, mut left) = (0, at_once * (rounds - 1));
-        while let Some(done) = client.wait(None)? {
+        while let Some(done) = client.wait(None)?.done() {
             done.outcome?;
             answers += usize::from(done.response.body() == b"Hello, world!");
             if left > 0 {

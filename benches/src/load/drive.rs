@@ -30,7 +30,7 @@ pub fn closed(
         *sent = now;
         client.submit(Call::new(request.clone(), Response::new()).tag(tag));
     }
-    while let Some(mut done) = client.wait(None)? {
+    while let Some(mut done) = client.wait(None)?.done() {
         // Responses that arrive together share one time, as in `limit`.
         let now = Instant::now();
         loop {
@@ -94,7 +94,7 @@ pub fn open(
             client.maintain(patience)?;
             continue;
         }
-        let Some(done) = client.wait(Some(patience))? else {
+        let Some(done) = client.wait(Some(patience))?.done() else {
             continue;
         };
         ended(&mut run, &done, due[done.tag as usize], Instant::now());

@@ -138,7 +138,7 @@ fn ask(client: &mut Client, url: &str, times: usize) {
     for _ in 0..times {
         client.submit(Call::new(Request::get(url), Response::new()));
     }
-    while let Some(done) = client.wait(None).expect("an event queue") {
+    while let Some(done) = client.wait(None).expect("an event queue").done() {
         done.outcome.expect("an answer");
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use courser::net::Net;
 use courser::net::os::OsNet;
-use courser::{Client, Completion, Request, Response};
+use courser::{Client, Completion, Request, Response, Waited};
 
 /// The client of a crawl.
 pub struct Calls<N: Net = OsNet> {
@@ -72,7 +72,7 @@ impl<N: Net> Calls<N> {
     /// An error of the operating system. The client cannot be used after it.
     pub fn wait(&mut self, timeout: Duration) -> io::Result<Option<Completion>> {
         match self.queued_completions.pop_front() {
-            None => self.client.wait(Some(timeout)),
+            None => Ok(self.client.wait(Some(timeout))?.done()),
             done => Ok(done),
         }
     }
@@ -96,10 +96,10 @@ impl<N: Net> Drive for Calls<N> {
         }
         let began = Instant::now();
         match self.client.wait(Some(time)) {
-            Ok(Some(done)) => self.queued_completions.push_back(done),
+            Ok(Waited::Done(done)) => self.queued_completions.push_back(done),
             // A readable body ends the wait at once; the body is read later. An error will be reported by the next
             // wait.
-            Ok(None) | Err(_) => thread::sleep(time.saturating_sub(began.elapsed())),
+            Ok(_) | Err(_) => thread::sleep(time.saturating_sub(began.elapsed())),
         }
     }
 }

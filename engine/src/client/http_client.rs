@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use super::{Call, CallId, Completion, Driven, Engine, Report, Router, Stats};
+use super::{Call, CallId, Completion, Driven, Engine, Report, Router, Stats, Waited};
 use crate::error::Error;
 use crate::net::Net;
 use crate::policy::{Caps, Counters};
@@ -50,11 +50,11 @@ pub trait HttpClient: Driven {
     /// Submits a call, which completes in [`wait`](Self::wait).
     fn submit(&mut self, call: Call) -> CallId;
 
-    /// Waits for the next completion; `None` if the time has passed, or if no call is in flight.
+    /// Waits for the next completion.
     ///
     /// # Errors
     /// The system's error if the client cannot wait.
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Completion>>;
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Waited>;
 
     /// The next completion that is there already.
     fn next_done(&mut self) -> Option<Completion>;
@@ -103,7 +103,7 @@ impl<R: Router + 'static, N: Net + 'static> HttpClient for Engine<R, N> {
         self.submit(call)
     }
 
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Completion>> {
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Waited> {
         self.wait(timeout)
     }
 

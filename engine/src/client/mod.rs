@@ -201,7 +201,7 @@ impl Call {
     /// let request = Request::get("http://127.0.0.1:1/");
     /// let mut client = Client::new(Config::default())?;
     /// client.submit(Call::new(request, Response::new()).addresses(public));
-    /// let done = client.wait(None)?.expect("a completion");
+    /// let done = client.wait(None)?.done().expect("a completion");
     /// assert!(matches!(done.outcome.unwrap_err().kind(), ErrorKind::Denied(_)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -464,6 +464,48 @@ impl Timings {
                 .ended
                 .unwrap_or(now)
                 .saturating_duration_since(begun),
+        }
+    }
+}
+
+/// What [`HostClient::wait`] has waited for.
+///
+/// ```
+/// # use courser::{Read, Waited};
+/// # fn example(client: &mut courser::HostClient, buffer: &mut [u8]) -> Result<(), Box<dyn std::error::Error>> {
+/// // Buffered and streaming calls, until all are over.
+/// loop {
+///     match client.wait(None)? {
+///         Waited::Done(done) => println!("{:?}", done.outcome), // the body of a streaming call begins
+///         Waited::Readable => while let Some(body) = client.readable_body() {
+///             while let Read::Data(bytes) = client.read_body(body, buffer)? {
+///                 println!("{bytes} bytes");
+///             }
+///         },
+///         Waited::TimedOut | Waited::Idle => break,
+///     }
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+#[must_use = "it may be a completion"]
+pub enum Waited {
+    /// A call has completed.
+    Done(Completion),
+    /// There is a [readable body](HostClient::readable_body), which the caller must take before `wait` waits again.
+    Readable,
+    /// The time has passed.
+    TimedOut,
+    /// No call is in flight.
+    Idle,
+}
+
+impl Waited {
+    /// The completion, if a call has completed.
+    pub fn done(self) -> Option<Completion> {
+        match self {
+            Self::Done(done) => Some(done),
+            Self::Readable | Self::TimedOut | Self::Idle => None,
         }
     }
 }

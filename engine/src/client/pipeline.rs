@@ -49,7 +49,7 @@ use crate::policy::{Overflow, Pipelined, PoolConfig, WaitPolicy};
 ///     client.submit(Call::new(Request::get(format!("/{number}")), Response::new()).tag(number));
 /// }
 /// let mut expected = 0;
-/// while let Some(done) = client.wait(None)? {
+/// while let Some(done) = client.wait(None)?.done() {
 ///     done.outcome?;
 ///     assert_eq!(done.tag, expected);
 ///     expected += 1;

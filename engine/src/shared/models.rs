@@ -16,7 +16,7 @@ use shuttle::{future, thread};
 
 use super::slot::Permits;
 use super::*;
-use crate::client::{BodyEnd, CallId, Driven, MigratingCall, Recorder};
+use crate::client::{BodyEnd, CallId, Driven, MigratingCall, Recorder, Waited};
 use crate::net::Waker;
 use crate::net::sleep::Sleep;
 use crate::policy::{Caps, Counters};
@@ -288,7 +288,7 @@ impl HttpClient for Prompt {
         id
     }
 
-    fn wait(&mut self, _: Option<Duration>) -> io::Result<Option<Completion>> {
+    fn wait(&mut self, _: Option<Duration>) -> io::Result<Waited> {
         unreachable!("a worker takes steps")
     }
 

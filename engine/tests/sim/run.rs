@@ -13,7 +13,7 @@ use courser::{
     Call, CallId, Client, Completion, Config, Counters, Error, ErrorKind, HostClient, HostConfig,
     LatePolicy, LimitExceeded, Misuse, Overflow, PipelineClient, PipelineConfig, Pipelined,
     Proxies, Proxy, Read, Redirects, Report, Request, Response, Sent, TimeLimit, Timeouts,
-    Upstream, WaitPolicy,
+    Upstream, WaitPolicy, Waited,
 };
 
 use crate::plan::{
@@ -143,7 +143,7 @@ impl AnyClient {
         either!(self, client => client.submit(call))
     }
 
-    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Completion>> {
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Waited> {
         driving(|| either!(self, client => client.wait(timeout)))
     }
 
@@ -288,7 +288,12 @@ impl Run<'_> {
         let now = self.net.now();
         self.note_take_up(now);
         let timeout = next.map(|at| at.duration_since(now));
-        match self.client.wait(timeout).expect("poll never fails here") {
+        match self
+            .client
+            .wait(timeout)
+            .expect("poll never fails here")
+            .done()
+        {
             Some(done) => return self.complete(done),
             None if self.tell_consumers() => return,
             None => {}

@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use courser::proto::is_redirect;
-use courser::{Call, CallId, Client, Error, Limits, Rate, Read, Request, Response, Timeouts};
+use courser::{
+    Call, CallId, Client, Error, Limits, Rate, Read, Request, Response, Timeouts, Waited,
+};
 use url::Url;
 
 use crate::core::Settings;
@@ -330,7 +332,7 @@ impl Agent {
     ) -> Result<(Option<CallId>, Response), HttpError> {
         let mut is_cancelled = false;
         loop {
-            if let Some(done) = self.client.wait(Some(MOMENT)).map_err(HttpError::Os)? {
+            if let Waited::Done(done) = self.client.wait(Some(MOMENT)).map_err(HttpError::Os)? {
                 if is_cancelled {
                     if let Some(body) = done.body {
                         self.client.cancel(body);
@@ -359,7 +361,7 @@ impl Agent {
                 Read::Data(length) => sink(&self.buffer[..length]).map_err(HttpError::Sink)?,
                 Read::End { .. } => return Ok(()),
                 Read::Pending => {
-                    self.client.wait(Some(MOMENT)).map_err(HttpError::Os)?;
+                    let _ = self.client.wait(Some(MOMENT)).map_err(HttpError::Os)?;
                     // Only notes which bodies can be read: this is the only one.
                     let _ = self.client.readable_body();
                 }

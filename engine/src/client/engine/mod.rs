@@ -38,7 +38,7 @@ use super::stats::Stats;
 use super::telemetry::Telemetry;
 use super::throttle::Throttling;
 use super::uploads::Uploads;
-use super::{Call, CallId, Completion, HostConfig, Read, Report};
+use super::{Call, CallId, Completion, HostConfig, Read, Report, Waited};
 use crate::client::progress::{ActiveCall, Reactor};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
@@ -301,9 +301,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         CallId(key)
     }
 
-    /// The next completion. Drives the calls until one completes. Returns `None` when `timeout` has passed (`None`: no
-    /// limit), when nothing is in flight, or when there is a [`readable_body`](Self::readable_body): the caller must
-    /// take that body before `wait` waits again.
+    /// Drives the calls until one completes, and returns its completion; or says why there is none.
     ///
     /// # Errors
     /// The system's, when it cannot wait for events at all.
@@ -314,22 +312,22 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// for number in 0..100 {
     ///     client.submit(Call::new(Request::get(format!("/{number}")), Response::new()).tag(number));
     /// }
-    /// while let Some(done) = client.wait(None)? {
+    /// while let Some(done) = client.wait(None)?.done() {
     ///     println!("{}: {:?} {}", done.tag, done.outcome, done.response.status());
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Option<Completion>> {
-        if let Some(key) = self.deliveries.done.pop_front() {
-            return Ok(self.complete(key));
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Waited> {
+        if let Some(done) = self.next_done() {
+            return Ok(Waited::Done(done));
         }
         let mut limit = timeout.map(WaitLimit::For);
         loop {
             let iterated = self.iterate(limit, |client| {
                 !client.deliveries.is_empty() || client.in_flight() == 0
             });
-            if let Some(key) = self.deliveries.done.pop_front() {
-                return Ok(self.complete(key));
+            if let Some(done) = self.next_done() {
+                return Ok(Waited::Done(done));
             }
             iterated?;
             if let Some(WaitLimit::For(timeout)) = limit {
@@ -340,8 +338,11 @@ impl<R: Router, N: Net> Engine<R, N> {
                     .map(WaitLimit::Until);
             }
             let over = matches!(limit, Some(WaitLimit::Until(at)) if self.reactor.now() >= at);
-            if over || !self.deliveries.is_empty() || self.in_flight() == 0 {
-                return Ok(None);
+            match self.in_flight() {
+                _ if !self.deliveries.is_empty() => return Ok(Waited::Readable),
+                0 => return Ok(Waited::Idle),
+                _ if over => return Ok(Waited::TimedOut),
+                _ => {}
             }
         }
     }
@@ -351,7 +352,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     ///
     /// ```
     /// # fn example(client: &mut courser::HostClient) -> std::io::Result<()> {
-    /// while let Some(first) = client.wait(None)? {
+    /// while let Some(first) = client.wait(None)?.done() {
     ///     let mut next = Some(first);
     ///     while let Some(done) = next {
     ///         println!("{}: {}", done.tag, done.response.status());

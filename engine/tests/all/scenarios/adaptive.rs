@@ -129,15 +129,27 @@ fn only_completed_calls_are_recorded() {
         server.once.set(Some(10_000 * MS));
         let call = Call::new(Request::get("/"), Response::new()).timeouts(patient.clone());
         client.submit(call);
-        client.wait(None).unwrap().unwrap().outcome.unwrap();
+        client.wait(None).unwrap().done().unwrap().outcome.unwrap();
         server.once.set(Some(10_000 * MS));
         client.submit(Call::new(Request::get("/"), Response::new()).timeout(MS));
-        client.wait(None).unwrap().unwrap().outcome.unwrap_err();
+        client
+            .wait(None)
+            .unwrap()
+            .done()
+            .unwrap()
+            .outcome
+            .unwrap_err();
         server.once.set(Some(10_000 * MS));
         let id = client.submit(Call::new(Request::get("/"), Response::new()));
-        assert!(client.wait(Some(MS)).unwrap().is_none());
+        assert!(client.wait(Some(MS)).unwrap().done().is_none());
         assert!(client.cancel(id));
-        client.wait(None).unwrap().unwrap().outcome.unwrap_err();
+        client
+            .wait(None)
+            .unwrap()
+            .done()
+            .unwrap()
+            .outcome
+            .unwrap_err();
     }
     assert!(is_twice(cut_off(&mut client, &net, &server).1, 100 * MS));
     // Streamed answers are recorded when they have been read.
@@ -166,13 +178,19 @@ fn in_a_pipeline_the_wait_begins_when_an_answer_is_next() {
     for _ in 0..30 {
         client.submit(call());
     }
-    while let Some(done) = client.wait(None).unwrap() {
+    while let Some(done) = client.wait(None).unwrap().done() {
         done.outcome.unwrap();
     }
     server.once.set(Some(3_600_000 * MS));
     let began = net.now();
     client.submit(call());
-    let error = client.wait(None).unwrap().unwrap().outcome.unwrap_err();
+    let error = client
+        .wait(None)
+        .unwrap()
+        .done()
+        .unwrap()
+        .outcome
+        .unwrap_err();
     assert_adaptive(&error);
     assert!(
         is_twice(net.now() - began, 100 * MS),

@@ -67,7 +67,7 @@ fn redirects_lead_nowhere_private() {
             let mut client = client_of(&net, config);
             let call = Call::new(Request::get("http://1.sim/"), Response::new());
             client.submit(call.streaming(streaming));
-            let done = client.wait(None).unwrap().unwrap();
+            let done = client.wait(None).unwrap().done().unwrap();
             let error = done.outcome.unwrap_err();
             assert_kind!(error, ErrorKind::Denied(_));
             assert_eq!(done.report.redirects().len(), 1, "{to}");
@@ -112,7 +112,7 @@ fn a_proxy_may_be_private() {
     let mut run = |url: &str| -> Completion {
         let call = Call::new(Request::get(url), Response::new());
         client.submit(call.proxies(proxy("http")));
-        client.wait(None).unwrap().unwrap()
+        client.wait(None).unwrap().done().unwrap()
     };
     // The address of the name is not known here.
     run("http://2.sim/").outcome.unwrap();
@@ -154,5 +154,5 @@ fn a_policy_for_proxies_and_one_for_names() {
     client.get("http://8.8.8.8/", &mut Response::new()).unwrap();
     let call = Call::new(Request::get("http://2.sim/"), Response::new());
     client.submit(call.proxies(proxy("socks5")));
-    denied(client.wait(None).unwrap().unwrap().outcome);
+    denied(client.wait(None).unwrap().done().unwrap().outcome);
 }

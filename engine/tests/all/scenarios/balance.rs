@@ -165,7 +165,7 @@ fn together(client: &mut HostClient<SimNet>, calls: u64) -> Vec<Completion> {
     for tag in 0..calls {
         client.submit(Call::new(Request::get("/"), Response::new()).tag(tag));
     }
-    std::iter::from_fn(|| client.wait(None).unwrap()).collect()
+    std::iter::from_fn(|| client.wait(None).unwrap().done()).collect()
 }
 
 #[test]
@@ -366,25 +366,25 @@ fn calls_of_a_vanished_address_end_as_usual_or_go_elsewhere() {
     // Three calls are in flight, and two wait for their connections.
     world.backends[0].set(BackendAction::After(20 * SECOND));
     (0..5).for_each(|tag| submit(&mut client, tag));
-    assert!(client.wait(Some(SECOND)).unwrap().is_none());
+    assert!(client.wait(Some(SECOND)).unwrap().done().is_none());
     *zone.lock().unwrap() = vec![1];
-    assert!(client.wait(Some(TTL)).unwrap().is_none());
+    assert!(client.wait(Some(TTL)).unwrap().done().is_none());
     // Each looks at the answers: the first one finds the old one, and asks again.
     for tag in 5..7 {
         submit(&mut client, tag);
-        assert!(client.wait(Some(2 * SECOND)).unwrap().is_none());
+        assert!(client.wait(Some(2 * SECOND)).unwrap().done().is_none());
     }
     assert_eq!(addresses(&client), ["10.0.0.1:80"]);
     assert_eq!(client.counters().waiting, 4);
     let mut tags = Vec::new();
-    while let Some(done) = client.wait(None).unwrap() {
+    while let Some(done) = client.wait(None).unwrap().done() {
         done.outcome.unwrap();
         tags.push(done.tag);
     }
     tags.sort_unstable();
     assert_eq!(tags, [0, 1, 2, 3, 4, 5, 6]);
     assert_eq!(world.requests(), [1 + 3, 4]);
-    assert!(client.wait(Some(SECOND)).unwrap().is_none());
+    assert!(client.wait(Some(SECOND)).unwrap().done().is_none());
     // Only connections to the new address stay.
     let counters = client.counters();
     assert_eq!(

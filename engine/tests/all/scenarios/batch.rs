@@ -83,7 +83,7 @@ fn a_batch_that_is_dropped_leaves_nothing() {
     assert_eq!(batch.in_flight(), 8);
     drop(batch);
     assert_eq!(client.in_flight(), 0);
-    assert!(client.wait(None).unwrap().is_none());
+    assert!(client.wait(None).unwrap().done().is_none());
     let counters = client.counters();
     assert_eq!((counters.busy, counters.waiting), (0, 0));
     // Connections that waited for an answer are closed; one whose answer had come is kept.
@@ -121,7 +121,7 @@ fn other_calls_of_the_client_are_left_alone() {
     cut_off.next().unwrap();
     drop(cut_off);
     let mut tags = Vec::new();
-    while let Some(done) = client.wait(None).unwrap() {
+    while let Some(done) = client.wait(None).unwrap().done() {
         done.outcome.unwrap();
         assert_eq!(done.id == slow, done.tag == 7);
         assert_eq!(done.id == streamed, done.tag == 8);
@@ -130,6 +130,6 @@ fn other_calls_of_the_client_are_left_alone() {
     assert_eq!(tags, [100, 8, 101, 102, 103, 104]);
     assert_eq!(client.readable_body(), Some(streamed));
     assert!(client.cancel(streamed));
-    assert_eq!(client.wait(None).unwrap().unwrap().tag, 7);
+    assert_eq!(client.wait(None).unwrap().done().unwrap().tag, 7);
     assert_eq!(client.in_flight(), 0);
 }

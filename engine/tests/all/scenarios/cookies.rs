@@ -109,7 +109,7 @@ fn a_call_without_cookies_sends_none_and_keeps_none() {
             call = call.without_cookies();
         }
         client.submit(call);
-        client.wait(None).unwrap().unwrap().outcome.unwrap();
+        client.wait(None).unwrap().done().unwrap().outcome.unwrap();
         last(&heard)
     };
     assert_eq!(run(true), None);

@@ -285,7 +285,7 @@ fn pipelined_calls_have_headers_of_their_own() {
         client.submit(Call::new(Request::get(format!("/{n}")), Response::new()));
     }
     let mut ended = 0;
-    while let Some(done) = client.wait(None).unwrap() {
+    while let Some(done) = client.wait(None).unwrap().done() {
         done.outcome.unwrap();
         assert_eq!(done.response.body(), done.request.target().as_bytes());
         ended += 1;

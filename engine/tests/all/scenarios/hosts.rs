@@ -38,7 +38,7 @@ fn calls_with_an_address_policy_of_their_own_share_no_connection_with_others() {
     let mut call = |allowed: &Arc<AddressPolicy>| {
         let call = Call::new(Request::get("http://1.sim/"), Response::new());
         client.submit(call.addresses(Arc::clone(allowed)));
-        client.wait(None).unwrap().unwrap()
+        client.wait(None).unwrap().done().unwrap()
     };
     let public = Arc::new(AddressPolicy::deny_private());
     for _ in 0..2 {
@@ -66,7 +66,7 @@ fn connections_above_a_lowered_total_end() {
         client.submit(Call::new(Request::get(url), Response::new()));
     };
     let finish = |client: &mut Client<SimNet>| {
-        while let Some(done) = client.wait(None).unwrap() {
+        while let Some(done) = client.wait(None).unwrap().done() {
             done.outcome.unwrap();
         }
     };
@@ -85,7 +85,7 @@ fn connections_above_a_lowered_total_end() {
     for n in [1, 2, 3] {
         get(&mut client, n);
     }
-    assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
+    assert!(client.wait(Some(Duration::ZERO)).unwrap().done().is_none());
     client.set_caps(&total(1)).unwrap();
     finish(&mut client);
     assert_eq!((net.open_streams(), client.counters().open), (1, 1));
@@ -163,7 +163,7 @@ fn a_hook_decides_which_redirects_are_followed() {
     // A call may have redirects of its own, without the hook.
     let call = Call::new(request, response).redirects(Redirects::none());
     client.submit(call);
-    let done = client.wait(None).unwrap().unwrap();
+    let done = client.wait(None).unwrap().done().unwrap();
     assert_eq!((done.response.status() / 100, asked.len()), (3, 2));
 }
 

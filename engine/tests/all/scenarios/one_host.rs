@@ -157,7 +157,7 @@ fn calls_that_do_not_wait_learn_of_the_shortage() {
     net.set_descriptors(1);
     client.submit(Call::new(Request::get("/"), Response::new()).tag(1));
     client.submit(Call::new(Request::get("/"), Response::new()).tag(2));
-    let done = client.wait(None).unwrap().unwrap();
+    let done = client.wait(None).unwrap().done().unwrap();
     let error = done.outcome.unwrap_err();
     assert_kind!(error, ErrorKind::Shortage(_));
     assert_eq!(error.phase(), Phase::Queue);
@@ -270,13 +270,13 @@ fn submit(client: &mut HostClient<SimNet>, count: usize) {
 fn connections_above_a_lowered_limit_end() {
     let (mut client, net) = slow();
     submit(&mut client, 4);
-    assert!(client.wait(Some(10 * MS)).unwrap().is_none());
+    assert!(client.wait(Some(10 * MS)).unwrap().done().is_none());
     assert_eq!((net.open_streams(), client.counters().busy), (4, 4));
     // Busy ones serve their calls, and no other ones.
     client.set_caps(&at_most(1)).unwrap();
     submit(&mut client, 3);
     let mut ended = 0;
-    while let Some(done) = client.wait(None).unwrap() {
+    while let Some(done) = client.wait(None).unwrap().done() {
         done.outcome.unwrap();
         ended += 1;
     }
@@ -285,7 +285,7 @@ fn connections_above_a_lowered_limit_end() {
     // Idle ones end at once.
     client.set_caps(&at_most(4)).unwrap();
     submit(&mut client, 4);
-    while client.wait(None).unwrap().is_some() {}
+    while client.wait(None).unwrap().done().is_some() {}
     assert_eq!((net.open_streams(), client.counters().idle), (4, 4));
     client.set_caps(&at_most(2)).unwrap();
     assert_eq!((net.open_streams(), client.counters().idle), (2, 2));
@@ -300,9 +300,15 @@ fn the_number_of_waiting_calls_can_be_changed() {
     };
     client.set_caps(&none).unwrap();
     submit(&mut client, 2);
-    let refused = client.wait(None).unwrap().unwrap().outcome.unwrap_err();
+    let refused = client
+        .wait(None)
+        .unwrap()
+        .done()
+        .unwrap()
+        .outcome
+        .unwrap_err();
     assert_kind!(refused, ErrorKind::Limit(LimitExceeded::Waiting(0)));
-    client.wait(None).unwrap().unwrap().outcome.unwrap();
+    client.wait(None).unwrap().done().unwrap().outcome.unwrap();
     let total = Caps {
         total_connections: NonZeroUsize::new(1),
         ..Caps::default()
@@ -338,7 +344,7 @@ fn a_limit_of_a_call_ends_the_connection_that_is_opened_for_it_and_no_other() {
     client.submit(within(300, 300));
     let began = net.now();
     let mut ended = Vec::new();
-    while let Some(done) = client.wait(None).unwrap() {
+    while let Some(done) = client.wait(None).unwrap().done() {
         let error = done.outcome.unwrap_err();
         assert_kind!(error, ErrorKind::Timeout(TimeLimit::Connect));
         assert_eq!(error.phase(), Phase::Connect);
@@ -361,11 +367,11 @@ fn a_limit_of_a_call_that_is_gone_ends_no_other_call() {
     let gone = client.submit(call().timeouts(connecting_within(Some(100 * MS))));
     client.submit(call());
     let began = net.now();
-    assert!(client.wait(Some(10 * MS)).unwrap().is_none());
+    assert!(client.wait(Some(10 * MS)).unwrap().done().is_none());
     assert!(client.cancel(gone));
-    let cancelled = client.wait(None).unwrap().unwrap();
+    let cancelled = client.wait(None).unwrap().done().unwrap();
     assert_eq!(cancelled.id, gone);
-    let done = client.wait(None).unwrap().unwrap();
+    let done = client.wait(None).unwrap().done().unwrap();
     assert!(done.outcome.unwrap_err().is_timeout());
     assert_eq!(net.now() - began, 600 * MS);
     assert_eq!((net.open_streams(), client.counters().open), (0, 0));
@@ -376,9 +382,9 @@ fn a_call_whose_time_ran_out_while_the_caller_was_busy_is_not_sent() {
     let (mut client, net) = client(Link::default(), |_, _| panic!("nothing is sent"));
     client.submit(Call::new(Request::post("/", "x"), Response::new()).timeout(10 * MS));
     // Begun; the connection is being opened.
-    assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
+    assert!(client.wait(Some(Duration::ZERO)).unwrap().done().is_none());
     net.advance(100 * MS);
-    let done = client.wait(None).unwrap().unwrap();
+    let done = client.wait(None).unwrap().done().unwrap();
     let error = done.outcome.unwrap_err();
     assert!(
         error.is_timeout() && error.sent() == Sent::Nothing,
@@ -418,10 +424,10 @@ fn an_answer_that_nobody_waits_for_is_awaited_for_5_s_once_it_is_next() {
     for (tag, target) in [(1, "/a"), (2, "/b"), (3, "/c")] {
         ids.push(client.submit(Call::new(Request::get(target), Response::new()).tag(tag)));
     }
-    assert!(client.wait(Some(500 * MS)).unwrap().is_none());
+    assert!(client.wait(Some(500 * MS)).unwrap().done().is_none());
     assert!(client.cancel(ids[1]));
     let mut last = None;
-    while let Some(done) = client.wait(None).unwrap() {
+    while let Some(done) = client.wait(None).unwrap().done() {
         assert_eq!(done.outcome.is_ok(), done.tag != 2);
         last = Some(done.tag);
     }
@@ -441,7 +447,7 @@ fn a_server_that_forgets_requests_gets_one_at_a_time() {
             client.submit(call.tag(tag).timeout(1000 * MS));
         }
         let mut answered = Vec::new();
-        while let Some(done) = client.wait(None).unwrap() {
+        while let Some(done) = client.wait(None).unwrap().done() {
             if done.outcome.is_ok() {
                 answered.push(done.tag);
             }
@@ -477,7 +483,7 @@ fn a_body_behind_a_pipelined_head_is_nobodys() {
             client.submit(call.tag(tag as u64));
         }
         let mut answered = 0;
-        while let Some(done) = client.wait(None).unwrap() {
+        while let Some(done) = client.wait(None).unwrap().done() {
             done.outcome.unwrap();
             assert_eq!(done.response.header("x-id").is_some(), done.tag > 0);
             answered += 1;
@@ -510,7 +516,13 @@ fn a_pipelined_call_keeps_a_short_limit() {
         let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
         let began = net.now();
         client.submit(call);
-        let error = client.wait(None).unwrap().unwrap().outcome.unwrap_err();
+        let error = client
+            .wait(None)
+            .unwrap()
+            .done()
+            .unwrap()
+            .outcome
+            .unwrap_err();
         assert_kind!(error, ErrorKind::Timeout(TimeLimit::FirstByte));
         let took = net.now() - began;
         assert!(took <= 60 * MS, "{took:?}, its own: {own}");
@@ -552,7 +564,7 @@ fn pending_calls_above_the_limit_wait_or_fail() {
             client.submit(Call::new(Request::get("/"), Response::new()).tag(tag));
         }
         let mut failed = Vec::new();
-        while let Some(done) = client.wait(None).unwrap() {
+        while let Some(done) = client.wait(None).unwrap().done() {
             if let Err(error) = done.outcome {
                 assert_kind!(error, ErrorKind::Limit(LimitExceeded::Pending(5)));
                 assert_eq!(error.sent(), Sent::Nothing);
@@ -570,13 +582,13 @@ fn a_delay_gathers_what_is_submitted_meanwhile() {
         pipeline_with(|config| config.max_batch_delay = Duration::from_secs(3600));
     let began = net.now();
     client.submit(Call::new(Request::get("/"), Response::new()));
-    assert!(client.wait(Some(1000 * MS)).unwrap().is_none());
+    assert!(client.wait(Some(1000 * MS)).unwrap().done().is_none());
     // So much that it does not wait for more.
     let mut large = Request::new("PUT", "/");
     large.body(vec![b'x'; 20_000]);
     client.submit(Call::new(large, Response::new()));
     for _ in 0..2 {
-        client.wait(None).unwrap().unwrap().outcome.unwrap();
+        client.wait(None).unwrap().done().unwrap().outcome.unwrap();
     }
     assert!(net.now() - began < 1100 * MS);
 }
@@ -597,7 +609,7 @@ fn one_calls_limits_and_codings_are_its_own_in_a_pipeline() {
             .limits(tight),
     );
     client.submit(Call::new(coded, Response::new()).tag(2));
-    while let Some(done) = client.wait(None).unwrap() {
+    while let Some(done) = client.wait(None).unwrap().done() {
         // The connection of the failed call is gone; the call behind it was sent again.
         match done.outcome {
             Ok(()) => assert_ne!(done.tag, 1),

@@ -64,13 +64,13 @@ fn a_call_that_waits_for_a_rate_holds_no_connection_and_is_counted() {
     for tag in 1..=2 {
         client.submit(get("/").tag(tag));
     }
-    let first = client.wait(None).unwrap().unwrap();
+    let first = client.wait(None).unwrap().done().unwrap();
     assert!(!first.report.held());
     // Its connection has expired meanwhile, and no new one is opened before its time.
-    assert!(client.wait(Some(9999 * MS)).unwrap().is_none());
+    assert!(client.wait(Some(9999 * MS)).unwrap().done().is_none());
     let counters = client.counters();
     assert_eq!((counters.open, counters.waiting), (0, 1));
-    let done = client.wait(None).unwrap().unwrap();
+    let done = client.wait(None).unwrap().done().unwrap();
     assert!(done.report.held() && !done.report.reused());
     assert_eq!(done.report.timings().queued, Some(10_000 * MS));
     assert_eq!(*times.borrow(), [0, 10_000]);
@@ -100,12 +100,12 @@ fn a_host_that_comes_late_gets_its_turn_and_one_that_is_not_there_takes_none() {
     }
     let began = net.now();
     while net.now() < began + 5000 * MS {
-        client.wait(Some(100 * MS)).unwrap();
+        client.wait(Some(100 * MS)).unwrap().done();
     }
     let submitted = net.now();
     client.submit(get("http://25.sim/").tag(25));
     let mut failed = 0;
-    while let Some(done) = client.wait(None).unwrap() {
+    while let Some(done) = client.wait(None).unwrap().done() {
         match done.outcome {
             Ok(()) if done.tag == 25 => {
                 // A round for its connection, and one for its request.
@@ -147,9 +147,9 @@ fn a_host_is_not_forgotten_before_its_time() {
     for port in 1000..3000 {
         client.submit(get(&format!("http://1.sim:{port}/")));
     }
-    while client.wait(None).unwrap().is_some() {}
+    while client.wait(None).unwrap().done().is_some() {}
     client.submit(get("http://1.sim/").timeout(60_000 * MS));
-    client.wait(None).unwrap().unwrap().outcome.unwrap();
+    client.wait(None).unwrap().done().unwrap().outcome.unwrap();
     assert_eq!(*times.borrow(), [0, 60_000]);
     client.maintain(80_000 * MS).unwrap();
     client.maintain(MS).unwrap();
@@ -228,7 +228,7 @@ fn the_deadline_holds_while_bytes_are_held_back() {
     let mut client = bulk_client(&net, config);
     let began = net.now();
     client.submit(get("/100000").timeout(2345 * MS));
-    let done = client.wait(None).unwrap().unwrap();
+    let done = client.wait(None).unwrap().done().unwrap();
     let error = done.outcome.unwrap_err();
     assert_kind!(error, ErrorKind::Timeout(TimeLimit::Total));
     assert_eq!(net.now() - began, 2345 * MS);

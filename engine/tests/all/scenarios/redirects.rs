@@ -65,7 +65,7 @@ fn locations_that_lead_nowhere() {
             // What has come is there to look at.
             assert_eq!((response.status(), heard.borrow().len()), (302, 1));
             assert_eq!(client.in_flight(), 0);
-            assert!(client.wait(Some(Duration::ZERO)).unwrap().is_none());
+            assert!(client.wait(Some(Duration::ZERO)).unwrap().done().is_none());
             assert_eq!(net.open_streams(), client.counters().idle);
         }
     }

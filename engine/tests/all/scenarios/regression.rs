@@ -230,11 +230,11 @@ fn one_large_upload_does_not_delay_other_calls() {
     const LENGTH: u64 = 8 << 20;
     upload(&mut client);
     client.submit(get("/", 2));
-    let done = client.wait(None).unwrap().unwrap();
+    let done = client.wait(None).unwrap().done().unwrap();
     done.outcome.unwrap();
     assert_eq!(done.tag, 2, "the small call waited for the upload");
     assert!(read.load(Ordering::Relaxed) < LENGTH);
-    while let Some(done) = client.wait(None).unwrap() {
+    while let Some(done) = client.wait(None).unwrap().done() {
         done.outcome.unwrap();
     }
 
@@ -302,7 +302,7 @@ fn a_call_that_is_tried_again_is_not_overtaken_for_ever() {
     for _ in 0..2 {
         client.submit(get("http://1.sim/", 0));
     }
-    while client.wait(None).unwrap().is_some() {}
+    while client.wait(None).unwrap().done().is_some() {}
     assert_eq!(client.counters().idle, 2);
     // The third request meets a connection that ends. Its place goes to the host without a connection.
     for tag in 1..=2 {
@@ -312,7 +312,7 @@ fn a_call_that_is_tried_again_is_not_overtaken_for_ever() {
     let mut overtaken = 0;
     loop {
         client.submit(get("http://1.sim/", 3));
-        let done = client.wait(None).unwrap().unwrap();
+        let done = client.wait(None).unwrap().done().unwrap();
         done.outcome.unwrap();
         if done.tag != 3 && done.report.attempts() == 2 {
             break;
@@ -446,7 +446,13 @@ fn settings_that_a_client_cannot_honour_make_no_client() {
         ),
     ] {
         client.submit(call);
-        let error = client.wait(None).unwrap().unwrap().outcome.unwrap_err();
+        let error = client
+            .wait(None)
+            .unwrap()
+            .done()
+            .unwrap()
+            .outcome
+            .unwrap_err();
         assert_kind!(error, ErrorKind::Misuse(misuse) if misuse.to_string().ends_with(what));
     }
 }
@@ -473,7 +479,7 @@ fn a_call_that_no_other_address_may_take_stays_where_it_is() {
     }
     let began = net.now();
     for _ in 0..2 {
-        let done = client.wait(None).unwrap().unwrap();
+        let done = client.wait(None).unwrap().done().unwrap();
         done.outcome.unwrap_err();
     }
     assert!(net.now() - began <= 3000 * MS);
@@ -531,7 +537,7 @@ fn a_new_connection_is_not_in_the_way_of_calls_that_a_rate_keeps_back() {
         client.submit(get("/", tag));
     }
     for _ in 0..2 {
-        let done = client.wait(None).unwrap().unwrap();
+        let done = client.wait(None).unwrap().done().unwrap();
         done.outcome.unwrap();
         assert_eq!(done.response.status(), 200);
     }
@@ -556,16 +562,16 @@ fn who_does_not_wait_does_not_wait_for_room_over_all_hosts() {
     config.host.wait = WaitPolicy::FailFast;
     let mut client = client_of(&net, config);
     client.submit(get("http://1.sim/", 1));
-    assert!(client.wait(Some(10 * MS)).unwrap().is_none());
+    assert!(client.wait(Some(10 * MS)).unwrap().done().is_none());
     client.submit(get("http://2.sim/", 2));
     client.submit(get("http://1.sim/", 3));
     for _ in 0..2 {
-        let done = client.wait(Some(Duration::ZERO)).unwrap();
+        let done = client.wait(Some(Duration::ZERO)).unwrap().done();
         let error = done.expect("an answer at once").outcome.unwrap_err();
         assert_kind!(error, ErrorKind::Limit(LimitExceeded::Connections(1)));
         assert_eq!((error.phase(), error.sent()), (Phase::Queue, Sent::Nothing));
     }
-    client.wait(None).unwrap().unwrap().outcome.unwrap();
+    client.wait(None).unwrap().done().unwrap().outcome.unwrap();
     // An idle connection makes room.
     client.get("http://2.sim/", &mut Response::new()).unwrap();
     assert_eq!((client.counters().open, net.peak_streams()), (1, 1));
@@ -597,7 +603,7 @@ fn a_body_that_was_complete_before_its_head_was_taken_is_told_of() {
     assert_eq!(client.readable_body(), None, "no head has been given");
     let mut ended = 0;
     while client.in_flight() > 0 {
-        client.wait(None).unwrap();
+        client.wait(None).unwrap().done();
         while let Some(id) = client.readable_body() {
             let mut buf = [0; 64];
             assert!(matches!(client.read_body(id, &mut buf), Ok(Read::Data(4))));
@@ -617,7 +623,7 @@ fn a_buffer_without_room_takes_nothing_and_ends_nothing() {
     hear(&net, 1, |peer, _| peer.send(ABCD));
     let mut client = one_host(HostConfig::default(), &net);
     client.submit(get("/", 0).streaming(true));
-    let id = client.wait(None).unwrap().unwrap().body.unwrap();
+    let id = client.wait(None).unwrap().done().unwrap().body.unwrap();
     client.maintain(100 * MS).unwrap();
     assert_eq!(client.counters().idle, 1, "the whole body is here");
     let mut buf = [0; 16];
@@ -660,7 +666,7 @@ fn endless_durations_are_as_good_as_never() {
     request.expect_continue(Duration::MAX);
     client.call(&mut request, &mut Response::new()).unwrap();
     client.submit(get("/", 0).timeout(100 * MS));
-    let late = client.wait(None).unwrap().unwrap();
+    let late = client.wait(None).unwrap().done().unwrap();
     assert!(late.outcome.unwrap_err().is_timeout());
     assert_eq!(client.counters().draining, 1);
     client.get("/", &mut Response::new()).unwrap();
@@ -695,13 +701,13 @@ fn a_calls_own_limits_hold_when_decoding_goes_on() {
         };
         let mut client = one_host(config, &net);
         client.submit(get("/", 0).streaming(true).limits(limits(of_call)));
-        let id = client.wait(None).unwrap().unwrap().body.unwrap();
+        let id = client.wait(None).unwrap().done().unwrap().body.unwrap();
         let (mut total, mut buf) = (0, vec![0; 64 << 10]);
         let outcome = loop {
             match client.read_body(id, &mut buf) {
                 Ok(Read::Data(n)) => total += n,
                 Ok(Read::Pending) => {
-                    client.wait(None).unwrap();
+                    client.wait(None).unwrap().done();
                     while client.readable_body().is_some() {}
                 }
                 Ok(Read::End { .. }) => break Ok(()),

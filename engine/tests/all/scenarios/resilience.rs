@@ -78,7 +78,7 @@ fn a_call_that_waits_for_its_retry_holds_no_connection() {
     config.max_connections = 1.try_into().unwrap();
     let mut client = client(&net, config);
     let patient = client.submit(Call::new(Request::get("/"), Response::new()));
-    assert!(client.wait(Some(1000 * MS)).unwrap().is_none());
+    assert!(client.wait(Some(1000 * MS)).unwrap().done().is_none());
     let counters = client.counters();
     assert_eq!((counters.busy, counters.waiting, counters.idle), (0, 0, 1));
     // Another call has the connection meanwhile.
@@ -86,9 +86,9 @@ fn a_call_that_waits_for_its_retry_holds_no_connection() {
     client.get("/", &mut response).unwrap();
     assert_eq!(response.status(), 200);
     assert!(client.cancel(patient));
-    let done = client.wait(None).unwrap().unwrap();
+    let done = client.wait(None).unwrap().done().unwrap();
     assert_kind!(done.outcome.unwrap_err(), ErrorKind::Cancelled);
-    assert!(client.wait(Some(60_000 * MS)).unwrap().is_none());
+    assert!(client.wait(Some(60_000 * MS)).unwrap().done().is_none());
     assert_eq!((server.came().len(), client.in_flight()), (2, 0));
 }
 

@@ -45,7 +45,7 @@ fn slow_download(peer: &mut Peer<'_>, _: &[u8]) {
 
 /// Waits for the head of a streamed response, and reads the body to its end.
 fn read_all(client: &mut HostClient<SimNet>) -> Result<usize, courser::Error> {
-    let done = client.wait(None).unwrap().unwrap();
+    let done = client.wait(None).unwrap().done().unwrap();
     done.outcome?;
     read_to_end(client, done.body.unwrap()).map(|(_, length)| length)
 }
@@ -60,7 +60,7 @@ fn read_to_end(
         match client.read_body(id, &mut [0; 99])? {
             Read::Data(n) => length += n,
             Read::Pending => {
-                client.wait(None).unwrap();
+                client.wait(None).unwrap().done();
                 client.readable_body();
             }
             Read::End { request, .. } => return Ok((request, length)),
@@ -174,13 +174,13 @@ fn the_peer_is_not_to_blame_for_the_pauses_of_a_source() {
     let (id, ready) = upload(&mut client, 3);
     for count in 1..=3 {
         assert!(
-            client.wait(Some(100 * SECOND)).unwrap().is_none(),
+            client.wait(Some(100 * SECOND)).unwrap().done().is_none(),
             "{count}"
         );
         ready.store(count, SeqCst);
         client.resume(id);
     }
-    client.wait(None).unwrap().unwrap().outcome.unwrap();
+    client.wait(None).unwrap().done().unwrap().outcome.unwrap();
 }
 
 /// Nobody can resume a call whose caller waits for it: without an error, it would last until its deadline.
@@ -254,7 +254,7 @@ fn a_client_can_be_used_after_the_panic_of_a_source() {
     client.submit(Call::new(panics(), Response::new()).tag(2));
     client.submit(Call::new(Request::get("/"), Response::new()).tag(3));
     caught(&mut || _ = client.wait(None));
-    let mut outcomes: Vec<_> = std::iter::from_fn(|| client.wait(None).unwrap())
+    let mut outcomes: Vec<_> = std::iter::from_fn(|| client.wait(None).unwrap().done())
         .map(|done| (done.tag, done.outcome))
         .collect();
     outcomes.sort_by_key(|(tag, _)| *tag);
@@ -274,11 +274,11 @@ fn after_the_pause_of_a_source_the_limits_count_anew() {
     let deaf = |peer: &mut Peer<'_>, _: &[u8]| peer.stop_reading();
     let (mut client, net) = client(without_total(), link, deaf);
     let (id, ready) = upload(&mut client, 100_000);
-    assert!(client.wait(Some(100 * SECOND)).unwrap().is_none());
+    assert!(client.wait(Some(100 * SECOND)).unwrap().done().is_none());
     ready.store(100_000, SeqCst);
     client.resume(id);
     let resumed = net.now();
-    let done = client.wait(None).unwrap().unwrap();
+    let done = client.wait(None).unwrap().done().unwrap();
     let error = done.outcome.unwrap_err();
     assert_kind!(error, ErrorKind::Timeout(TimeLimit::Write));
     let took = net.now() - resumed;
@@ -345,7 +345,7 @@ fn an_upload_goes_on_after_the_head_of_a_streamed_response() {
     let (mut client, _) = client(Timeouts::default(), narrow(), script);
     for _ in 0..2 {
         client.submit(put(LENGTH));
-        let done = client.wait(None).unwrap().unwrap();
+        let done = client.wait(None).unwrap().done().unwrap();
         done.outcome.unwrap();
         assert_eq!(
             done.request.method(),
@@ -371,12 +371,12 @@ fn an_upload_does_not_wait_for_the_consumer_of_the_response() {
     let (mut client, _) = client(Timeouts::default(), narrow(), script);
     // All but the last byte, so that the count stays.
     client.submit(put(2 * LENGTH - 1));
-    client.wait(None).unwrap().unwrap().outcome.unwrap();
+    client.wait(None).unwrap().done().unwrap().outcome.unwrap();
     // The consumer is told that there are bytes, and takes nothing.
     client.readable_body();
-    assert!(client.wait(Some(1000 * SECOND)).unwrap().is_none());
+    assert!(client.wait(Some(1000 * SECOND)).unwrap().done().is_none());
     client.readable_body();
-    assert!(client.wait(Some(1000 * SECOND)).unwrap().is_none());
+    assert!(client.wait(Some(1000 * SECOND)).unwrap().done().is_none());
     assert_eq!(received.load(SeqCst), 2 * LENGTH - 1);
 }
 
@@ -387,9 +387,9 @@ fn an_upload_ends_with_a_refusal_that_closes_and_with_a_complete_response() {
         let (script, received) = early(LENGTH, first, "");
         let (mut client, net) = client(Timeouts::default(), narrow(), script);
         client.submit(put(LENGTH));
-        let done = client.wait(None).unwrap().unwrap();
+        let done = client.wait(None).unwrap().done().unwrap();
         done.outcome.unwrap();
-        client.wait(Some(SECOND)).unwrap();
+        client.wait(Some(SECOND)).unwrap().done();
         let sent = received.load(SeqCst);
         assert!((1..LENGTH / 2).contains(&sent), "{sent}");
         if let Some(length) = length {
@@ -427,7 +427,7 @@ fn calls_that_hold_too_much_together_fail_and_the_others_go_on() {
         all.submit(Call::new(Request::get("/"), Response::new()));
     }
     let (mut failed, mut served) = (0, 0);
-    while let Some(done) = all.wait(None).unwrap() {
+    while let Some(done) = all.wait(None).unwrap().done() {
         match done.outcome {
             Ok(()) => served += 1,
             Err(error) => {

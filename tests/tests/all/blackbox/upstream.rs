@@ -192,7 +192,7 @@ fn a_client_reaches_hosts_at_unix_sockets() {
     let mut client = named_client(config, Nobody);
     let proxies = Proxies::all(proxy_url.parse().unwrap());
     client.submit(call("http://any.example/").proxies(proxies));
-    let done = client.wait(Some(PATIENCE)).unwrap().unwrap();
+    let done = client.wait(Some(PATIENCE)).unwrap().done().unwrap();
     done.outcome.unwrap();
     assert_eq!((plain.requests().len(), proxy.requests().len()), (4, 1));
 }

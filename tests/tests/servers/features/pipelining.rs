@@ -45,7 +45,7 @@ fn pipeline(upstream: Upstream, host: HostConfig) -> Option<Outcome> {
     let mut done = 0;
     let mut unanswered = 0;
     let mut in_order = true;
-    while let Some(completion) = client.wait(Some(PATIENCE)).unwrap() {
+    while let Some(completion) = client.wait(Some(PATIENCE)).unwrap().done() {
         done += 1;
         if let Err(error) = completion.outcome {
             assert!(error.is_timeout(), "{error:?}");
@@ -87,7 +87,7 @@ fn one_at_a_time(client: &mut PipelineClient) {
         client.submit(Call::new(request, Response::new()).tag(number));
     }
     let mut done = 0;
-    while let Some(completion) = client.wait(Some(PATIENCE)).unwrap() {
+    while let Some(completion) = client.wait(Some(PATIENCE)).unwrap().done() {
         completion.outcome.unwrap();
         let expected = completion.tag.to_string();
         assert_eq!(completion.response.body(), expected.as_bytes());

@@ -73,7 +73,7 @@ impl Load {
 
     /// Takes one completion, if one comes within this time.
     fn take(&mut self, time: Duration) -> bool {
-        let Some(completion) = self.client.wait(Some(time)).unwrap() else {
+        let Some(completion) = self.client.wait(Some(time)).unwrap().done() else {
             return false;
         };
         completion.outcome.unwrap();
