@@ -14,9 +14,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use courser::net::sim::{Probability, Random};
+use courser::policy::{FailureClass, RetryOn, RetryRule, RetryVia, Statuses};
 use courser::{
-    Backoff, Call, Completion, FailureClass, HostClient, HostConfig, Request, Response, Retry,
-    RetryOn, RetryRule, RetryVia, Statuses, Timeouts, Upstream,
+    Backoff, Call, Completion, HostClient, HostConfig, Request, Response, Retry, Timeouts, Upstream,
 };
 
 use crate::process::tool;

@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use courser::error::DnsError;
 use courser::{
-    Answer, Client, Config, DnsError, HostConfig, Observer, ObserverEvent, Reply, Resolver,
-    Response, SystemResolver,
+    Answer, Client, Config, HostConfig, Observer, ObserverEvent, Reply, Resolver, Response,
+    SystemResolver,
 };
 use support::Server;
 

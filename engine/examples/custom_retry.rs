@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use courser::policy::{FailureClass, RetryBudget, RetryOn, RetryRule, Statuses};
 use courser::{
-    Backoff, Call, FailureClass, HostClient, HostConfig, Observer, ObserverEvent, Request,
-    Response, Retry, RetryBudget, RetryOn, RetryRule, Sent, Statuses, Upstream,
+    Backoff, Call, HostClient, HostConfig, Observer, ObserverEvent, Request, Response, Retry, Sent,
+    Upstream,
 };
 use support::{Answer, Server};
 

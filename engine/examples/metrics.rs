@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use courser::policy::{RetryOn, RetryRule, Statuses};
 use courser::{
     BatchConfig, Call, Client, Config, Histogram, HostConfig, Observer, ObserverEvent, Request,
-    Response, Retry, RetryOn, RetryRule, Shared, SharedConfig, Stats, Statuses,
+    Response, Retry, Shared, SharedConfig, Stats,
 };
 use support::{Answer, Server};
 

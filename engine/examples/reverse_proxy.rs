@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use courser::policy::{AdaptiveTimeout, BalanceConfig, Spread};
 use courser::{
-    AdaptiveTimeout, BalanceConfig, BatchConfig, Call, Client, Config, HostClient, HostConfig,
-    Observer, ObserverEvent, Request, Response, Shared, SharedConfig, Spread, Upstream,
+    BatchConfig, Call, Client, Config, HostClient, HostConfig, Observer, ObserverEvent, Request,
+    Response, Shared, SharedConfig, Upstream,
 };
 use support::{Answer, Asked, Server};
 

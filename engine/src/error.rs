@@ -34,7 +34,8 @@ use crate::address::Address;
 /// Why a call failed.
 ///
 /// ```
-/// use courser::{ErrorKind, HostClient, HostConfig, Misuse, Part, Request, Response, Sent};
+/// use courser::error::Part;
+/// use courser::{ErrorKind, HostClient, HostConfig, Misuse, Request, Response, Sent};
 ///
 /// let mut client = HostClient::new("127.0.0.1:1".parse()?, HostConfig::default())?;
 /// let mut request = Request::get("/");

@@ -86,10 +86,9 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use courser::{
-//!     AdaptiveTimeout, Backoff, BalanceConfig, BreakerConfig, FailureClass, HostClient, HostConfig,
-//!     RetryBudget, Retry, RetryOn, RetryRule, Spread, Statuses, Upstream,
-//! };
+//! use courser::policy::{AdaptiveTimeout, BalanceConfig, BreakerConfig, FailureClass, RetryBudget, RetryOn};
+//! use courser::policy::{RetryRule, Spread, Statuses};
+//! use courser::{Backoff, HostClient, HostConfig, Retry, Upstream};
 //!
 //! // Temporary failures are tried again, after random pauses of up to 100, 200, 400, ... ms, or after the time in
 //! // `Retry-After`, up to 30 s.
@@ -155,8 +154,9 @@
 //!   policy on allowed addresses ([`AddressPolicy`]).
 //! - Proxies: HTTP, HTTPS and SOCKS5 ([`Proxies`]).
 //! - Content codings ([`Codings`]), streamed bodies in both directions with back-pressure, upgrades and tunnels.
-//! - Hooks, by which a program takes part: before each send ([`SendHook`]), at redirects ([`RedirectHook`]), at retries
-//!   ([`RetryHook`]), at addresses ([`AddressHook`]), and where sockets are opened ([`SocketHook`]).
+//! - Hooks, by which a program takes part: before each send ([`SendHook`]), at redirects
+//!   ([`RedirectHook`](policy::RedirectHook)), at retries ([`RetryHook`](policy::RetryHook)), at addresses
+//!   ([`AddressHook`](policy::AddressHook)), and where sockets are opened ([`SocketHook`]).
 //! - Timings of each call ([`Report`]), statistics ([`Stats`]), and events as they happen ([`Observer`]).
 //! - The protocol core without a client ([`proto`]), and custom networks ([`net::Net`]).
 //!
@@ -202,10 +202,10 @@ mod client;
 pub mod error;
 pub mod manual;
 pub mod net;
-mod policy;
+pub mod policy;
 pub mod proto;
 mod reactor;
-mod shared;
+pub mod shared;
 mod sync;
 mod time;
 
@@ -222,10 +222,7 @@ pub use client::{
 };
 #[cfg(feature = "cookies")]
 pub use client::{Cookie, CookieJar, CookieLimits};
-pub use error::{
-    ContentlessRecords, DnsError, Error, ErrorKind, LimitExceeded, Misuse, Part, PeerFault, Phase,
-    Sent, Shortage, Stopped, TimeLimit, TlsAlert, TlsConfigError, TlsFault, TlsPart,
-};
+pub use error::{Error, ErrorKind, Misuse, Phase, Sent};
 #[cfg(feature = "hickory")]
 pub use net::resolve::{HickoryResolver, NameServers};
 pub use net::resolve::{Reply, Resolver, SystemResolver};
@@ -237,22 +234,15 @@ pub use net::upgraded::AsyncUpgraded;
 pub use net::upgraded::Upgraded;
 pub use net::{SocketHook, SocketOptions};
 pub use policy::{
-    AdaptiveTimeout, AddressHook, AddressPolicy, Backoff, BadNetwork, BalanceConfig, Balancer,
-    Breaker, BreakerConfig, BreakerPermit, BreakerState, Caps, Counters, DnsConfig, DnsCounters,
-    FailedAttempt, FailureClass, Family, Health, LatePolicy, Latencies, Network, Overflow,
-    Override, Pipelined, Proxies, Proxy, ProxyKind, Rate, RateLimiter, Redirect, RedirectHook,
-    Redirects, Retry, RetryAccount, RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia,
-    ReuseOrder, Spread, Statuses, Timeouts, WaitPolicy, retry_after,
+    AddressPolicy, Backoff, Caps, Counters, DnsConfig, Proxies, Proxy, Rate, Redirects, Retry,
+    Timeouts,
 };
 pub use proto::{
     BodySource, Codings, FormPart, Limits, Multipart, Request, Response, StatusError, Version,
 };
 #[cfg(feature = "tls")]
 pub use rustls;
-pub use shared::{
-    Closing, CompletionSender, Completions, Driver, Refused, Sending, Shared, SharedBatch,
-    SharedBody, SharedConfig, Streaming, Ticket, Turn, completions,
-};
+pub use shared::{Shared, SharedBody, SharedConfig};
 
 /// The examples of the README, as tests.
 #[cfg(doctest)]

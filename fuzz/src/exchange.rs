@@ -10,10 +10,13 @@ use std::time::{Duration, Instant};
 
 use courser::net::sim::{Faults, Link, Peer, Probability, SimNet, SimServer};
 use courser::net::{Address, Net as _};
+use courser::policy::{
+    BreakerConfig, FailureClass, LatePolicy, RetryBudget, RetryOn, RetryRule, RetryVia, ReuseOrder,
+    Statuses, WaitPolicy,
+};
 use courser::{
-    Backoff, BreakerConfig, Call, CallId, Codings, Completion, Error, ErrorKind, FailureClass,
-    HostClient, HostConfig, LatePolicy, Limits, Read, Request, Response, Retry, RetryBudget,
-    RetryOn, RetryRule, RetryVia, ReuseOrder, Statuses, Timeouts, Upstream, WaitPolicy,
+    Backoff, Call, CallId, Codings, Completion, Error, ErrorKind, HostClient, HostConfig, Limits,
+    Read, Request, Response, Retry, Timeouts, Upstream,
 };
 
 /// The start of `data` chooses the policies of the client, the calls and the links to the servers. The rest is the

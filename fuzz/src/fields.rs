@@ -2,8 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
+use courser::policy::retry_after;
 use courser::proto::{BodyMode, Defaults, Exchange};
-use courser::{Limits, Request, Response, retry_after};
+use courser::{Limits, Request, Response};
 
 /// The first eight bytes are the current time. The first line after them is a `Retry-After`; the other lines are the
 /// `Keep-Alive` fields of one response.

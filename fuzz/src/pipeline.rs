@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use courser::net::Address;
 use courser::net::sim::{Link, Peer, SimNet, SimServer};
+use courser::policy::Pipelined;
 use courser::proto::{BodyMode, CloseReason, Defaults, Exchange, Reuse};
 use courser::{
-    Call, HostConfig, Limits, PipelineClient, PipelineConfig, Pipelined, Request, Response, Retry,
-    Timeouts, Upstream,
+    Call, HostConfig, Limits, PipelineClient, PipelineConfig, Request, Response, Retry, Timeouts,
+    Upstream,
 };
 
 use crate::{Fields, all_fields};
@@ -116,7 +117,7 @@ fn one_by_one(methods: &[u8], limits: &Limits, input: &[u8], closes: bool) -> Ve
     ends
 }
 
-fn peer(fault: &courser::PeerFault) -> String {
+fn peer(fault: &courser::error::PeerFault) -> String {
     format!("Peer({fault:?})")
 }
 

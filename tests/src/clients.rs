@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use courser::error::DnsError;
 use courser::{
-    Answer, Call, Client, Completion, Config, DnsError, HostClient, HostConfig, HttpClient, Reply,
-    Resolver, Timeouts, Upstream,
+    Answer, Call, Client, Completion, Config, HostClient, HostConfig, HttpClient, Reply, Resolver,
+    Timeouts, Upstream,
 };
 
 use crate::script::{PATIENCE, Server};

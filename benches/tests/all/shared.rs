@@ -64,7 +64,7 @@ fn count<C: HttpClient>(client: &Shared<C>, base: &str) {
     });
     assert!(awaited <= REQUESTS + BLOCKS, "awaited: {awaited}");
 
-    let (sender, arrived) = courser::completions();
+    let (sender, arrived) = courser::shared::completions();
     let channel = steady(|| {
         let (request, response) = buffers.take().expect("put back");
         let call = Call::new(request, response);

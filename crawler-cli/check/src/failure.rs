@@ -3,8 +3,9 @@
 use std::error::Error as _;
 use std::io;
 
+use courser::error::{DnsError, LimitExceeded, PeerFault, TlsFault};
 use courser::proto::{ProxyFault, SocksReply};
-use courser::{DnsError, Error, ErrorKind, LimitExceeded, PeerFault, Phase, TlsFault};
+use courser::{Error, ErrorKind, Phase};
 
 use crawl::failure::FailureScope;
 use crawl::stats;

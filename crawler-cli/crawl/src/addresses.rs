@@ -161,7 +161,7 @@ const MOST_ADDRESSES: usize = 4096;
 mod tests {
     use std::time::Duration;
 
-    use courser::DnsError;
+    use courser::error::DnsError;
     use url::Url;
 
     use super::*;

@@ -1,7 +1,8 @@
 //! Classifies errors of requests by what they say about further attempts: at the URL, or at the whole host.
 
+use courser::error::{DnsError, LimitExceeded, PeerFault, TlsFault};
 use courser::proto::ProxyFault;
-use courser::{DnsError, ErrorKind, LimitExceeded, PeerFault, Phase, TlsFault};
+use courser::{ErrorKind, Phase};
 
 /// What a failure says about further attempts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

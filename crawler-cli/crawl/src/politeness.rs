@@ -9,7 +9,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use courser::{Rate, RateLimiter};
+use courser::Rate;
+use courser::policy::RateLimiter;
 
 use super::allowance::Allowance;
 use super::policy::{HostPolicy, RetryPolicy};
@@ -369,7 +370,7 @@ pub fn retry_after(value: &[u8], date: Option<&[u8]>) -> Option<Duration> {
     let now = date.and_then(|date| httpdate::parse_http_date(date).ok());
     // The time of receipt (RFC 9110 §6.6.1).
     let now = now.unwrap_or_else(SystemTime::now);
-    courser::retry_after(value, Some(now))
+    courser::policy::retry_after(value, Some(now))
 }
 
 /// The longest `Crawl-delay` that is obeyed.

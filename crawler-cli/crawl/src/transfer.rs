@@ -4,9 +4,10 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use courser::net::Net;
+use courser::policy::{AdaptiveTimeout, BreakerConfig};
 use courser::{
-    AdaptiveTimeout, AddressPolicy, BreakerConfig, Client, Codings, Config, CookieJar,
-    HickoryResolver, HostConfig, Proxies, Rate, Resolver, Timeouts, TlsConfig,
+    AddressPolicy, Client, Codings, Config, CookieJar, HickoryResolver, HostConfig, Proxies, Rate,
+    Resolver, Timeouts, TlsConfig,
 };
 use url::Url;
 

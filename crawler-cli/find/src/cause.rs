@@ -5,7 +5,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use courser::{ErrorKind, LimitExceeded, Response};
+use courser::error::LimitExceeded;
+use courser::{ErrorKind, Response};
 
 use super::fault::Fault;
 use crawl::failure::{FailureScope, is_opening};

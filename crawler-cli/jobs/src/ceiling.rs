@@ -11,7 +11,8 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser::{Rate, RateLimiter};
+use courser::Rate;
+use courser::policy::RateLimiter;
 use url::Url;
 
 use super::cancel::Cancel;

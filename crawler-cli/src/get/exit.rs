@@ -5,8 +5,9 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use courser::error::{LimitExceeded, PeerFault, TlsFault, TlsPart};
 use courser::proto::{ProxyFault, UrlError};
-use courser::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, TlsFault, TlsPart};
+use courser::{ErrorKind, Misuse, Phase};
 
 /// How a transfer, or the whole command, ended: the numbers of curl's manual.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -191,7 +192,7 @@ impl fmt::Display for Failure {
 
 #[cfg(test)]
 mod tests {
-    use courser::{Part, Shortage, TimeLimit};
+    use courser::error::{Part, Shortage, TimeLimit};
 
     use super::*;
 

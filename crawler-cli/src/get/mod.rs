@@ -33,10 +33,12 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use courser::policy::{FailureClass, ProxyKind, RetryOn, RetryRule, Statuses};
+use courser::proto::Url;
 use courser::{
-    Backoff, Call, CallId, Client, ClientCertificate, Config, DnsConfig, ErrorKind, FailureClass,
-    HostConfig, Limits, Misuse, Observer, PemOrDer, ProxyKind, Read, Redirects, Response, Retry,
-    RetryOn, RetryRule, Statuses, Timeouts, TlsConfig, UnixSocket, proto::Url,
+    Backoff, Call, CallId, Client, ClientCertificate, Config, DnsConfig, ErrorKind, HostConfig,
+    Limits, Misuse, Observer, PemOrDer, Read, Redirects, Response, Retry, Timeouts, TlsConfig,
+    UnixSocket,
 };
 
 use exit::{Exit, Failure};

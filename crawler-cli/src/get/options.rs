@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use courser::{Family, Override};
+use courser::policy::{Family, Override};
 
 use super::values::{
     Time, cookie, duration, fixed_addresses, interval, path, range, redirects, user,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use courser::Override;
+use courser::policy::Override;
 
 /// `None`: no limit.
 pub(super) type Time = Option<Duration>;

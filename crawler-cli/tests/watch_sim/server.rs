@@ -6,8 +6,9 @@ use std::net::Ipv4Addr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use courser::Answer;
+use courser::error::DnsError;
 use courser::net::sim::{Peer, ScriptedAnswer, SimServer};
-use courser::{Answer, DnsError};
 use plain::random::Random;
 
 use crate::draw::Draw;

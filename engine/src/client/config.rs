@@ -34,7 +34,8 @@ use crate::reactor::ByteRates;
 ///
 /// ```
 /// use std::num::NonZeroUsize;
-/// use courser::{HostConfig, WaitPolicy};
+/// use courser::policy::WaitPolicy;
+/// use courser::HostConfig;
 ///
 /// let config = HostConfig {
 ///     max_connections: NonZeroUsize::new(8).unwrap(),
@@ -93,8 +94,8 @@ pub struct HostConfig {
     pub ignore_invalid_headers: bool,
     /// The most bytes of response bodies that the client holds for all calls together, after decoding; `None` for no
     /// limit. A body counts while it is larger than 64 KiB and the completion of its call was not taken. At the limit, a
-    /// call whose body grows further fails with [`LimitExceeded::HeldBytes`](crate::LimitExceeded::HeldBytes), and
-    /// streamed bodies are read only as fast as their consumers take them. Decoding may go beyond the limit by one body,
+    /// call whose body grows further fails with [`LimitExceeded::HeldBytes`](crate::error::LimitExceeded::HeldBytes),
+    /// and streamed bodies are read only as fast as their consumers take them. Decoding may go beyond the limit by one body,
     /// up to [`Limits::decoded_bytes`]. Each thread of a [`Shared`](crate::Shared) client has this limit alone. Default
     /// 1 GiB.
     pub held_bytes: Option<u64>,
@@ -183,7 +184,7 @@ pub struct Config {
     /// share this limit. Default 900, within the 1,024 descriptors that a process usually has.
     ///
     /// If the machine has no descriptor left for a connection, the client waits as it does at the cap (see
-    /// [`Shortage`](crate::Shortage)).
+    /// [`Shortage`](crate::error::Shortage)).
     pub max_connections: NonZeroUsize,
     /// The rate of requests to all hosts together, in addition to [`HostConfig::rate`] for each host. Waiting hosts
     /// send one request each in rotation. Default: no limit.

@@ -29,7 +29,7 @@ use crate::policy::{Overflow, Pipelined, PoolConfig, WaitPolicy};
 /// A request that is not idempotent, such as a POST, goes alone: it is sent when all requests before it on its connection
 /// are answered, and no request is sent after it until it is answered itself (RFC 9112 §9.3.2). So no other call can make
 /// it fail, and many of them take as long as with a [`HostClient`](crate::HostClient).
-/// [`Pipelined::All`](crate::Pipelined::All) lets them share connections as well.
+/// [`Pipelined::All`](crate::policy::Pipelined::All) lets them share connections as well.
 ///
 /// Bodies are in memory. Body streams, `Expect`, `Upgrade`, CONNECT and streamed responses are refused
 /// ([`Misuse::NotPipelined`](crate::Misuse::NotPipelined)), because they would delay the other calls.
@@ -63,7 +63,8 @@ pub type PipelineClient<N = OsNet> = Engine<OneHost<Pipelines>, N>;
 ///
 /// ```
 /// use std::num::NonZeroUsize;
-/// use courser::{Overflow, PipelineConfig};
+/// use courser::policy::Overflow;
+/// use courser::PipelineConfig;
 ///
 /// let config = PipelineConfig {
 ///     max_pending: NonZeroUsize::new(16).unwrap(),
@@ -79,7 +80,7 @@ pub struct PipelineConfig {
     /// [`max_waiting`](HostConfig::max_waiting) limits the calls that have no place on a connection.
     /// [`wait`](HostConfig::wait) has to stay as it is: `overflow` decides instead. When the answer of a call that gave up is
     /// the next one on its connection, the client waits for it as long as
-    /// [`LatePolicy::Drain`](crate::LatePolicy::Drain) allows, or 5 s without that policy.
+    /// [`LatePolicy::Drain`](crate::policy::LatePolicy::Drain) allows, or 5 s without that policy.
     pub host: HostConfig,
     /// The most calls on one connection. Default 64.
     pub max_pending: NonZeroUsize,

@@ -35,8 +35,8 @@ pub struct Stats {
     pub reused: u64,
     /// Calls that waited for a rate.
     pub held: u64,
-    /// Attempts that ended by [`TimeLimit::Adaptive`](crate::TimeLimit::Adaptive), because they waited for the first
-    /// byte longer than usual for their host.
+    /// Attempts that ended by [`TimeLimit::Adaptive`](crate::error::TimeLimit::Adaptive), because they waited for the
+    /// first byte longer than usual for their host.
     pub adaptive_timeouts: u64,
     /// The limit that [`HostConfig::adaptive`](crate::HostConfig::adaptive) set for the latest attempt; if several
     /// clients are merged, the longest of their limits. `None` if there is no such limit.

@@ -8,7 +8,7 @@ use super::Shortage;
 /// Why a name has no addresses. All calls that wait for the name get the same error.
 ///
 /// ```
-/// let error = courser::DnsError::ServerFailure(2);
+/// let error = courser::error::DnsError::ServerFailure(2);
 /// assert_eq!(error.to_string(), "the name server answered SERVFAIL");
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -36,10 +36,10 @@ pub enum LimitExceeded {
     Waiting(usize),
     /// [`HostConfig::max_connections`](crate::HostConfig::max_connections) or
     /// [`Config::max_connections`](crate::Config::max_connections), under
-    /// [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
+    /// [`WaitPolicy::FailFast`](crate::policy::WaitPolicy::FailFast).
     Connections(usize),
     /// [`HostConfig::rate`](crate::HostConfig::rate), [`HostConfig::min_delay`](crate::HostConfig::min_delay) or
-    /// [`Config::rate`](crate::Config::rate), under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
+    /// [`Config::rate`](crate::Config::rate), under [`WaitPolicy::FailFast`](crate::policy::WaitPolicy::FailFast).
     Rate,
     /// [`Redirects::limit`](crate::Redirects::limit).
     Redirects(u32),

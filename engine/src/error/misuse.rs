@@ -93,8 +93,8 @@ pub enum Misuse {
     OneThread,
     /// A callback on a thread of a [`Shared`](crate::Shared) client tried to wait for the same client.
     OwnThread,
-    /// A [`Shared`](crate::Shared) client that a [`Driver`](crate::Driver) drives was asked to block. The thread that
-    /// blocks may be the one that must drive the client.
+    /// A [`Shared`](crate::Shared) client that a [`Driver`](crate::shared::Driver) drives was asked to block. The
+    /// thread that blocks may be the one that must drive the client.
     Blocking,
     /// A streamed call was given to a method of a [`Shared`](crate::Shared) client for whole responses, or to a
     /// [`Batch`](crate::Batch).

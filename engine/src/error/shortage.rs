@@ -9,11 +9,12 @@ use std::io;
 ///
 /// While the client has connections, its calls wait for one of them, as they do at
 /// [`max_connections`](crate::HostConfig::max_connections). A call fails with this error only if the client has had no
-/// connection for a second and has tried four times, or under [`WaitPolicy::FailFast`](crate::WaitPolicy::FailFast).
-/// Attempts at several addresses that have taken the last descriptors give way to the next address.
+/// connection for a second and has tried four times, or under
+/// [`WaitPolicy::FailFast`](crate::policy::WaitPolicy::FailFast). Attempts at several addresses that have taken the
+/// last descriptors give way to the next address.
 ///
 /// ```
-/// use courser::Shortage;
+/// use courser::error::Shortage;
 ///
 /// let shortage = Shortage::Descriptors { limit: Some(1024) };
 /// assert_eq!(

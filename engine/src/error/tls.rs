@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Why a TLS session could not be established or had to end.
 ///
 /// ```
-/// use courser::{TlsAlert, TlsFault};
+/// use courser::error::{TlsAlert, TlsFault};
 ///
 /// let fault = TlsFault::Alert(TlsAlert(40));
 /// assert_eq!(fault.to_string(), "the server ended TLS with alert 40 (handshake_failure)");
@@ -153,7 +153,7 @@ impl From<TlsFault> for io::Error {
 /// The limits are fixed, and far above what servers send: most send two session tickets, some a few dozen.
 ///
 /// ```
-/// use courser::{ContentlessRecords, TlsFault};
+/// use courser::error::{ContentlessRecords, TlsFault};
 ///
 /// let fault = TlsFault::Contentless(ContentlessRecords::Tickets);
 /// assert_eq!(fault.to_string(), "the server sent too many TLS session tickets");
@@ -191,8 +191,8 @@ impl fmt::Display for ContentlessRecords {
 /// The number of a TLS alert (RFC 8446 §6).
 ///
 /// ```
-/// assert_eq!(courser::TlsAlert(48).name(), Some("unknown_ca"));
-/// assert_eq!(courser::TlsAlert(200).to_string(), "alert 200");
+/// assert_eq!(courser::error::TlsAlert(48).name(), Some("unknown_ca"));
+/// assert_eq!(courser::error::TlsAlert(200).to_string(), "alert 200");
 /// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct TlsAlert(pub u8);
@@ -220,7 +220,8 @@ impl fmt::Display for TlsAlert {
 /// What is wrong with a [`TlsConfig`](crate::TlsConfig).
 ///
 /// ```
-/// use courser::{ClientCertificate, TlsConfig, TlsPart};
+/// use courser::error::TlsPart;
+/// use courser::{ClientCertificate, TlsConfig};
 ///
 /// let config = TlsConfig {
 ///     client: Some(ClientCertificate {

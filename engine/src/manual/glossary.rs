@@ -10,7 +10,7 @@
 //!   follow redirects. See [`Call`](crate::Call).
 //! - **Source**: what gives the bytes of a request body while the request is sent. See [`BodySource`](crate::BodySource).
 //! - **Hook**: a function of the program that the engine calls at a certain point, on the thread that drives the client. See
-//!   [`SendHook`](crate::SendHook), [`SocketHook`](crate::SocketHook), [`RedirectHook`](crate::RedirectHook).
+//!   [`SendHook`](crate::SendHook), [`SocketHook`](crate::SocketHook), [`RedirectHook`](crate::policy::RedirectHook).
 //! - **Attempt**: one try of a call on one connection.
 //! - **Retry**: a further attempt of a call after one that failed. See [`Retry`](crate::Retry).
 //! - **Hop**: one redirect that was followed (RFC 9110 §15.4). See [`Redirects`](crate::Redirects).
@@ -65,13 +65,13 @@
 //!
 //! - **Admission**: the decision whether an attempt may start now. Circuit breakers and the balancer make it.
 //! - **Breaker**: a circuit breaker: it refuses attempts to a host while too many of them fail. See
-//!   [`Breaker`](crate::Breaker).
-//! - **Balancer**: what chooses one address of an upstream for each attempt. See [`Balancer`](crate::Balancer).
+//!   [`Breaker`](crate::policy::Breaker).
+//! - **Balancer**: what chooses one address of an upstream for each attempt. See [`Balancer`](crate::policy::Balancer).
 //! - **Throttle**: what holds calls back by a rate or by a least delay. See [`Rate`](crate::Rate).
 //! - **Permit**: leave to do something that is counted: an attempt that the breaker and the balancer count, or the start
 //!   of a call that a rate over all hosts counts.
 //! - **Retry budget**: how many retries a host may have in addition to its requests, as in Finagle and Envoy. See
-//!   [`RetryBudget`](crate::RetryBudget).
+//!   [`RetryBudget`](crate::policy::RetryBudget).
 //! - **Fair queue**: hosts that are served one after the other, so that a busy host does not keep the others waiting.
 //!
 //! # Telling the caller
@@ -85,6 +85,6 @@
 //! - **Worker**: the part of a [`Shared`](crate::Shared) client that takes calls from a queue and drives a client of its
 //!   own: on a thread, or in a task of the caller.
 //! - **Driver**: drives the only worker of a client that has no thread of its own, in a task of the caller. See
-//!   [`Driver`](crate::Driver).
-//! - **Turn**: what a driver does at a time: an iteration that does not wait. See [`Turn`](crate::Turn).
+//!   [`Driver`](crate::shared::Driver).
+//! - **Turn**: what a driver does at a time: an iteration that does not wait. See [`Turn`](crate::shared::Turn).
 //! - **Migration**: the move of a call to another worker, after a redirect to a host that this other worker has.

@@ -83,8 +83,8 @@
 //! the body only if the caller sets one.
 //!
 //! A call that runs out of time gets its buffers back at once. Its connection is closed, or it drains: it reads the rest
-//! of the answer into nothing and serves again ([`LatePolicy`](crate::LatePolicy)). A draining connection still counts
-//! against the limits.
+//! of the answer into nothing and serves again ([`LatePolicy`](crate::policy::LatePolicy)). A draining connection still
+//! counts against the limits.
 //!
 //! # What a peer can make the engine do
 //!
@@ -106,7 +106,7 @@
 //! | bytes or answers that no call waits for | the first byte closes the connection; what comes with a new one answers its first request |
 //! | session tickets of TLS | 256 on one connection |
 //! | empty records of TLS, KeyUpdates, warnings, HelloRequests | 32, 32, 4, 1 without data between, by rustls |
-//! | TLS records without content of all kinds | 256 KiB since the last content; see [`ContentlessRecords`](crate::ContentlessRecords) |
+//! | TLS records without content of all kinds | 256 KiB since the last content; see [`ContentlessRecords`](crate::error::ContentlessRecords) |
 //! | TLS records that cost far more than their content | one read in each iteration |
 //! | a handshake message of TLS | 64 KiB, and what the buffer of 96 KiB holds |
 //! | readiness for more bytes of a request | the budget; with TLS, one write takes a few records |

@@ -50,8 +50,8 @@ pub trait Net {
     ///
     /// # Errors
     /// An error that the system reports at once: a refused Unix socket, no route... An error that wraps a
-    /// [`Shortage`](crate::Shortage) says that this machine has no descriptor left, or the like: the call then waits for
-    /// a connection of the client, and the address is not blamed.
+    /// [`Shortage`](crate::error::Shortage) says that this machine has no descriptor left, or the like: the call then
+    /// waits for a connection of the client, and the address is not blamed.
     fn connect(
         &mut self,
         token: Token,
@@ -198,8 +198,8 @@ pub struct SocketOptions {
     /// comes meanwhile is read without the wait for the system to wake the thread: between two processes of one machine,
     /// that was three tenths of a call's time. Meanwhile the thread uses a processor alone. Also set on each socket as
     /// `SO_BUSY_POLL`, in whole microseconds, where the system has this option and allows it (Linux, with
-    /// `CAP_NET_ADMIN`). Not for clients that a [`Driver`](crate::Driver) polls, which never sleep themselves. Default:
-    /// sleep at once.
+    /// `CAP_NET_ADMIN`). Not for clients that a [`Driver`](crate::shared::Driver) polls, which never sleep themselves.
+    /// Default: sleep at once.
     pub busy_poll: Option<Duration>,
     /// What the program does itself when a connection is opened. Default: nothing.
     pub hook: Option<SocketHook>,

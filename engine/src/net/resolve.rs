@@ -26,7 +26,8 @@ pub use crate::error::DnsError;
 ///
 /// ```
 /// use std::time::Duration;
-/// use courser::{Answer, DnsError, Reply, Resolver};
+/// use courser::error::DnsError;
+/// use courser::{Answer, Reply, Resolver};
 ///
 /// struct Fixed;
 ///

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use courser::AdaptiveTimeout;
+/// use courser::policy::AdaptiveTimeout;
 ///
 /// let mut limit = AdaptiveTimeout { min_samples: 10, ..AdaptiveTimeout::default() }.start();
 /// let now = Instant::now();
@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 ///
 /// ```
 /// # fn example(upstream: courser::Upstream) -> Result<(), courser::Error> {
-/// use courser::{AdaptiveTimeout, FailureClass, HostClient, HostConfig, Retry, RetryOn, RetryRule};
+/// use courser::policy::{AdaptiveTimeout, FailureClass, RetryOn, RetryRule};
+/// use courser::{HostClient, HostConfig, Retry};
 ///
 /// let rule = RetryRule::new(RetryOn::Failure(FailureClass::FirstByteTimeout));
 /// let config = HostConfig {

@@ -127,9 +127,9 @@ impl fmt::Debug for AddressPolicy {
 /// The addresses with the same first bits: `10.0.0.0/8`, `fc00::/7`. A single address is a network of one.
 ///
 /// ```
-/// let network: courser::Network = "192.168.0.0/16".parse()?;
+/// let network: courser::policy::Network = "192.168.0.0/16".parse()?;
 /// assert!(network.contains("192.168.7.7".parse()?));
-/// assert!("192.168.0.0/33".parse::<courser::Network>().is_err());
+/// assert!("192.168.0.0/33".parse::<courser::policy::Network>().is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
@@ -197,7 +197,7 @@ impl fmt::Display for Network {
 /// The text is not a [`Network`].
 ///
 /// ```
-/// let error = "10.0.0.0/x".parse::<courser::Network>().unwrap_err();
+/// let error = "10.0.0.0/x".parse::<courser::policy::Network>().unwrap_err();
 /// assert_eq!(error.to_string(), "neither an address nor a network such as 10.0.0.0/8");
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -73,7 +73,7 @@ impl Backoff {
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
-/// use courser::retry_after;
+/// use courser::policy::retry_after;
 ///
 /// let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777); // Sun, 06 Nov 1994 08:49:37 GMT
 /// assert_eq!(retry_after(b"120", None), Some(Duration::from_secs(120)));

@@ -64,7 +64,7 @@ impl Default for BalanceConfig {
 ///
 /// ```
 /// use std::time::{Duration, Instant};
-/// use courser::{BalanceConfig, Balancer, Health};
+/// use courser::policy::{BalanceConfig, Balancer, Health};
 ///
 /// let mut balancer = Balancer::new(BalanceConfig::default(), 3);
 /// let now = Instant::now();

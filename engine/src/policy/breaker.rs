@@ -19,7 +19,8 @@ use crate::error::{Error, ErrorKind, Phase, ProxyFault};
 ///
 /// ```
 /// use std::time::Instant;
-/// use courser::{BreakerConfig, Client, Config, ErrorKind, HostConfig, Response};
+/// use courser::policy::BreakerConfig;
+/// use courser::{Client, Config, ErrorKind, HostConfig, Response};
 ///
 /// // Each host has its own breaker. Here, a host that failed twice in a row gets no calls for 5 s.
 /// let breaker = BreakerConfig { consecutive: 2.try_into().ok(), ..BreakerConfig::default() };
@@ -78,7 +79,7 @@ impl Default for BreakerConfig {
 /// A set of status codes.
 ///
 /// ```
-/// use courser::Statuses;
+/// use courser::policy::Statuses;
 ///
 /// let busy = Statuses::none().and(429..=429).and(502..=504);
 /// assert!(busy.contains(503) && !busy.contains(500));
@@ -137,7 +138,7 @@ pub enum Health {
 /// ```
 /// use std::num::NonZeroU32;
 /// use std::time::{Duration, Instant};
-/// use courser::{Breaker, BreakerConfig, BreakerState, Health};
+/// use courser::policy::{Breaker, BreakerConfig, BreakerState, Health};
 ///
 /// let config = BreakerConfig { consecutive: NonZeroU32::new(2), ..BreakerConfig::default() };
 /// let mut breaker = Breaker::new(config);

@@ -12,7 +12,7 @@ use super::rate::{Rate, RateLimiter};
 ///
 /// ```
 /// use std::time::Instant;
-/// use courser::RetryBudget;
+/// use courser::policy::RetryBudget;
 ///
 /// let mut budget = RetryBudget { floor: None, reserve: 0, ..RetryBudget::default() }.start();
 /// let now = Instant::now();
@@ -27,7 +27,8 @@ use super::rate::{Rate, RateLimiter};
 /// In a client, for each host:
 ///
 /// ```
-/// use courser::{FailureClass, HostConfig, Retry, RetryBudget, RetryOn, RetryRule};
+/// use courser::policy::{FailureClass, RetryBudget, RetryOn, RetryRule};
+/// use courser::{HostConfig, Retry};
 ///
 /// let config = HostConfig {
 ///     retry: Retry { rules: vec![RetryRule::new(RetryOn::Failure(FailureClass::Reset))], ..Retry::default() },

@@ -59,7 +59,8 @@ pub struct DnsConfig {
 /// A family of addresses.
 ///
 /// ```
-/// use courser::{DnsConfig, Family};
+/// use courser::policy::Family;
+/// use courser::DnsConfig;
 ///
 /// let config = DnsConfig { family: Some(Family::V4), ..DnsConfig::default() };
 /// ```
@@ -81,7 +82,7 @@ impl Family {
 /// Fixed addresses for a name, like curl's `--resolve`.
 ///
 /// ```
-/// use courser::Override;
+/// use courser::policy::Override;
 ///
 /// let all_ports = Override { host: "Example.com".into(), port: None, addresses: vec!["::1".parse().unwrap()] };
 /// let every_host = Override { host: "*".into(), port: Some(443), addresses: vec!["::1".parse().unwrap()] };
@@ -135,7 +136,7 @@ impl DnsConfig {
 /// Counters of the cache of names.
 ///
 /// ```
-/// let counters = courser::DnsCounters::default();
+/// let counters = courser::policy::DnsCounters::default();
 /// assert_eq!(counters.hits + counters.misses, 0);
 /// ```
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -24,7 +24,8 @@ pub enum Overflow {
 /// Which requests share a connection with requests that have no answer yet (RFC 9112 §9.3.2).
 ///
 /// ```
-/// use courser::{Pipelined, PipelineConfig};
+/// use courser::policy::Pipelined;
+/// use courser::PipelineConfig;
 ///
 /// // The caller knows what to do when a POST fails with `Sent::NoReplyByte`.
 /// let config = PipelineConfig { methods: Pipelined::All, ..PipelineConfig::default() };

@@ -48,7 +48,8 @@ pub struct Counters {
     pub connecting: usize,
     /// Connections that serve a call.
     pub busy: usize,
-    /// Connections that read the late answer of an ended call (see [`LatePolicy::Drain`](crate::LatePolicy::Drain)).
+    /// Connections that read the late answer of an ended call (see
+    /// [`LatePolicy::Drain`](crate::policy::LatePolicy::Drain)).
     pub draining: usize,
     /// Connections that are ready for a call.
     pub idle: usize,

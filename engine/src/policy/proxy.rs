@@ -19,7 +19,8 @@ use crate::proto::{
 /// percent-decoded. `Display` and `Debug` show neither of them, nor headers.
 ///
 /// ```
-/// use courser::{Proxy, ProxyKind};
+/// use courser::policy::ProxyKind;
+/// use courser::Proxy;
 ///
 /// let proxy: Proxy = "socks5h://user:secret@localhost".parse()?;
 /// assert_eq!((proxy.kind(), proxy.host(), proxy.port()), (ProxyKind::Socks5h, "localhost", 1080));

@@ -67,7 +67,8 @@ impl Rate {
 /// ```
 /// use std::num::NonZeroU64;
 /// use std::time::{Duration, Instant};
-/// use courser::{Rate, RateLimiter};
+/// use courser::policy::RateLimiter;
+/// use courser::Rate;
 ///
 /// let ten_a_second = Rate::per_second(NonZeroU64::new(10).unwrap());
 /// let mut limiter = RateLimiter::new(ten_a_second);

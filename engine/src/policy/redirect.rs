@@ -66,7 +66,8 @@ impl Redirects {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use courser::{Config, Redirect, Redirects};
+    /// use courser::policy::Redirect;
+    /// use courser::{Config, Redirects};
     ///
     /// let stays = |redirect: &Redirect<'_>| !redirect.changes_origin;
     /// let config = Config {

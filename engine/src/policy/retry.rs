@@ -25,9 +25,8 @@ pub type RetryHook = Arc<dyn Fn(&FailedAttempt<'_>) -> Option<Duration> + Send +
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;
-/// use courser::{
-///     Call, FailureClass, HostConfig, Phase, Request, Response, Retry, RetryOn, RetryRule, Statuses,
-/// };
+/// use courser::policy::{FailureClass, RetryOn, RetryRule, Statuses};
+/// use courser::{Call, HostConfig, Phase, Request, Response, Retry};
 ///
 /// // Calls that are refused, that time out in connecting, or that shall come later are tried four times, with growing
 /// // pauses.
@@ -105,7 +104,8 @@ impl fmt::Debug for Retry {
 ///
 /// ```
 /// use std::time::Duration;
-/// use courser::{Backoff, FailureClass, RetryOn, RetryRule};
+/// use courser::policy::{FailureClass, RetryOn, RetryRule};
+/// use courser::Backoff;
 ///
 /// let rule = RetryRule {
 ///     attempts: 10.try_into().unwrap(),

@@ -1,5 +1,5 @@
 //! Limits on what one response may make the client hold in memory. Each limit has its own error,
-//! [`LimitExceeded`](crate::LimitExceeded).
+//! [`LimitExceeded`](crate::error::LimitExceeded).
 
 /// Limits on one response.
 ///

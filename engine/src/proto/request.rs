@@ -373,7 +373,7 @@ impl Request {
     ///
     /// The source runs on the thread that drives the client, so it must not block. It may return
     /// [`WouldBlock`](std::io::ErrorKind::WouldBlock); the call continues after `resume`, of the client or of a
-    /// [`Ticket`](crate::Ticket). A call that blocks cannot be resumed: it fails with
+    /// [`Ticket`](crate::shared::Ticket). A call that blocks cannot be resumed: it fails with
     /// [`Misuse::NotResumable`](crate::Misuse::NotResumable). If the source panics, the call fails with
     /// [`Misuse::BodySource`](crate::Misuse::BodySource), and the panic goes on in the method that drives the client, which
     /// can be used again. The source is read once: a call that has

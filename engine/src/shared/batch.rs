@@ -17,8 +17,9 @@ impl<C: HttpClient> Shared<C> {
     /// in flight go on while the caller does something else. Further calls are begun when the caller asks for results.
     ///
     /// A batch never has more calls in flight than [`max_in_flight`](crate::SharedConfig::max_in_flight) allows beside
-    /// the other calls of the client. A call fails with [`LimitExceeded::InFlight`](crate::LimitExceeded::InFlight) only if this limit allows the batch
-    /// no call at all.
+    /// the other calls of the client. A call fails with
+    /// [`LimitExceeded::InFlight`](crate::error::LimitExceeded::InFlight) only if this limit allows the batch no call
+    /// at all.
     ///
     /// ```
     /// use courser::{BatchConfig, BatchOrder, Call, HostClient, HostConfig, Request, Response, Shared, SharedConfig};

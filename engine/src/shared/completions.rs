@@ -31,7 +31,7 @@ pub struct CompletionSender(pub(super) Sender<Delivered>);
 ///
 /// let build = move |_| HostClient::new(upstream.clone(), HostConfig::default());
 /// let client = Shared::spawn(SharedConfig::default(), build)?;
-/// let (sender, arrived) = courser::completions();
+/// let (sender, arrived) = courser::shared::completions();
 /// for number in 0..10 {
 ///     client.submit(Call::new(Request::get("/"), Response::new()).tag(number), &sender);
 /// }

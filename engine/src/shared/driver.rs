@@ -98,7 +98,8 @@ impl<C: HttpClient> Shared<C> {
 /// use std::future::poll_fn;
 /// use std::os::fd::AsFd as _;
 /// use async_io::{Async, Timer};
-/// use courser::{Driver, HttpClient, Turn};
+/// use courser::shared::{Driver, Turn};
+/// use courser::HttpClient;
 /// use futures_lite::FutureExt as _;
 ///
 /// async fn drive<C: HttpClient>(mut driver: Driver<C>) -> std::io::Result<()> {
@@ -146,7 +147,7 @@ pub struct Driver<C: HttpClient> {
 /// What a [`Driver`] waits for after a [turn](Driver::turn).
 ///
 /// ```
-/// use courser::Turn;
+/// use courser::shared::Turn;
 /// let turn = Turn::Wait(None);
 /// assert_ne!(turn, Turn::Ended);
 /// ```

@@ -549,7 +549,7 @@ impl<C> fmt::Debug for Shared<C> {
 ///
 /// ```
 /// # fn example(client: &courser::Shared<courser::HostClient>, call: courser::Call) {
-/// let (sender, _arrived) = courser::completions();
+/// let (sender, _arrived) = courser::shared::completions();
 /// if let Err(refused) = client.submit(call, &sender) {
 ///     println!("{}", refused.error);
 ///     let again = refused.call;

@@ -76,10 +76,10 @@ impl Drop for Sending {
 /// call.
 ///
 /// ```
-/// # fn example(client: &courser::Shared<courser::HostClient>) -> Result<(), courser::Refused> {
+/// # fn example(client: &courser::Shared<courser::HostClient>) -> Result<(), courser::shared::Refused> {
 /// use courser::{Call, Request, Response};
 ///
-/// let (sender, arrived) = courser::completions();
+/// let (sender, arrived) = courser::shared::completions();
 /// let ticket = client.submit(Call::new(Request::get("/slow"), Response::new()), &sender)?;
 /// ticket.cancel();
 /// let done = arrived.wait(None).unwrap(); // the call completes in any case, cancelled or not

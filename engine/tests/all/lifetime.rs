@@ -7,9 +7,9 @@ use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Duration;
 
+use courser::shared::Sending;
 use courser::{
-    Call, Config, HickoryResolver, HostConfig, NameServers, Request, Response, Sending, Shared,
-    SharedConfig,
+    Call, Config, HickoryResolver, HostConfig, NameServers, Request, Response, Shared, SharedConfig,
 };
 
 use super::shared::server::Server;

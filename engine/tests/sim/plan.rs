@@ -8,13 +8,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use courser::error::DnsError;
 use courser::net::Address;
 use courser::net::sim::{Behaviour, Faults, Link, Probability, Random, ScriptedAnswer};
+use courser::policy::{
+    AdaptiveTimeout, BalanceConfig, BreakerConfig, FailureClass, LatePolicy, Overflow, Pipelined,
+    RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder, Spread, Statuses, WaitPolicy,
+};
 use courser::{
-    AdaptiveTimeout, Answer, Backoff, BalanceConfig, BreakerConfig, DnsConfig, DnsError,
-    FailureClass, HostConfig, LatePolicy, Limits, Overflow, PipelineConfig, Pipelined, Rate, Retry,
-    RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder, Spread, Statuses, Timeouts,
-    WaitPolicy,
+    Answer, Backoff, DnsConfig, HostConfig, Limits, PipelineConfig, Rate, Retry, Timeouts,
 };
 
 #[derive(Debug)]

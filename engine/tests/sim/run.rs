@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use courser::error::{LimitExceeded, TimeLimit};
 use courser::net::sim::{Entry, HttpServer, ReceivedRequest, SimNet, Trace};
 use courser::net::{Address, Net as _};
+use courser::policy::{LatePolicy, Overflow, Pipelined, WaitPolicy};
 use courser::{
     Call, CallId, Client, Completion, Config, Counters, Error, ErrorKind, HostClient, HostConfig,
-    LatePolicy, LimitExceeded, Misuse, Overflow, PipelineClient, PipelineConfig, Pipelined,
-    Proxies, Proxy, Read, Redirects, Report, Request, Response, Sent, TimeLimit, Timeouts,
-    Upstream, WaitPolicy, Waited,
+    Misuse, PipelineClient, PipelineConfig, Proxies, Proxy, Read, Redirects, Report, Request,
+    Response, Sent, Timeouts, Upstream, Waited,
 };
 
 use crate::plan::{

@@ -8,12 +8,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use courser::error::{DnsError, PeerFault};
 use courser::net::Net as _;
 use courser::net::sim::{Entry, SimNet, Trace};
+use courser::policy::{BalanceConfig, BreakerConfig, BreakerState, RetryBudget};
 use courser::proto::ProxyFault;
 use courser::{
-    Address, BalanceConfig, BreakerConfig, BreakerState, CallId, DnsError, Error, ErrorKind,
-    Observer, ObserverEvent, PeerFault, Phase, Rate, Retry, RetryBudget, RetryCause, Sent,
+    Address, CallId, Error, ErrorKind, Observer, ObserverEvent, Phase, Rate, Retry, RetryCause,
+    Sent,
 };
 
 use crate::plan::{Act, NOT_IDEMPOTENT, Plan, most_attempts};

@@ -23,7 +23,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser::{Error, ErrorKind, Report, Request, Response, TimeLimit, Timeouts};
+use courser::error::TimeLimit;
+use courser::{Error, ErrorKind, Report, Request, Response, Timeouts};
 use url::{Position, Url};
 
 use self::page::AnswerBody;

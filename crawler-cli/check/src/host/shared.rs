@@ -6,7 +6,8 @@ use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::time::Duration;
 
-use courser::{AdaptiveTimeout, AddressPolicy, BreakerConfig, Rate, Report, Statuses};
+use courser::policy::{AdaptiveTimeout, BreakerConfig, Statuses};
+use courser::{AddressPolicy, Rate, Report};
 use jiff::Timestamp;
 use url::Url;
 
@@ -21,7 +22,7 @@ use verdict::guard::LocalSign;
 /// ```
 /// use check::host::Policy;
 ///
-/// let policy = Policy { accept: courser::Statuses::none().and(200..=299).and(403..=403), ..Policy::default() };
+/// let policy = Policy { accept: courser::policy::Statuses::none().and(200..=299).and(403..=403), ..Policy::default() };
 /// assert_eq!(policy.host.retry.attempts.get(), 4);
 /// ```
 #[derive(Clone, Debug)]

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use courser::BreakerConfig;
 use courser::net::os::OsNet;
+use courser::policy::BreakerConfig;
 use jiff::Timestamp;
 
 use super::*;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use courser::Statuses;
+use courser::policy::Statuses;
 
 use super::options::Options;
 use crate::cli;

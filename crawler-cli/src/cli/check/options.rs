@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use courser::Statuses;
+use courser::policy::Statuses;
 use regex::Regex;
 use url::Url;
 

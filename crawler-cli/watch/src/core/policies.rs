@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use courser::net::Net;
-use courser::{AdaptiveTimeout, Client, Resolver};
+use courser::policy::AdaptiveTimeout;
+use courser::{Client, Resolver};
 use url::Url;
 
 use super::settings::{HostRule, Limit, Limits, Settings};

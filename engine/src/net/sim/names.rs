@@ -15,7 +15,8 @@ use crate::time::Time;
 /// ```
 /// use std::time::Duration;
 /// use courser::net::sim::{ScriptedAnswer, SimNet};
-/// use courser::{Answer, Client, Config, ErrorKind, Response, TimeLimit};
+/// use courser::error::TimeLimit;
+/// use courser::{Answer, Client, Config, ErrorKind, Response};
 ///
 /// let ttl = Duration::from_secs(60);
 /// let net = SimNet::new(1);

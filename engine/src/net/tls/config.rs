@@ -42,7 +42,7 @@ use crate::error::{TlsConfigCause, TlsConfigError, TlsPart};
 /// let identity = config.build()?;
 /// assert_eq!(identity, identity.clone());
 /// assert_ne!(identity, config.build()?);
-/// # Ok::<(), courser::TlsConfigError>(())
+/// # Ok::<(), courser::error::TlsConfigError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct TlsConfig {
@@ -601,7 +601,7 @@ enum Content {
 /// let identity = courser::TlsConfig::default().build()?;
 /// let for_another_thread = identity.clone();
 /// assert_eq!(identity, for_another_thread);
-/// # Ok::<(), courser::TlsConfigError>(())
+/// # Ok::<(), courser::error::TlsConfigError>(())
 /// ```
 #[derive(Clone)]
 pub struct TlsIdentity(Arc<Identity>);

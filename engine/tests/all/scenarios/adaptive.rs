@@ -4,11 +4,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use courser::error::TimeLimit;
 use courser::net::Net as _;
 use courser::net::sim::{Peer, SimNet, SimServer};
+use courser::policy::AdaptiveTimeout;
 use courser::{
-    AdaptiveTimeout, Call, Error, ErrorKind, HostClient, HostConfig, Phase, PipelineClient,
-    PipelineConfig, Request, Response, Sent, TimeLimit, Timeouts,
+    Call, Error, ErrorKind, HostClient, HostConfig, Phase, PipelineClient, PipelineConfig, Request,
+    Response, Sent, Timeouts,
 };
 
 use super::{MS, near, place, upstream};

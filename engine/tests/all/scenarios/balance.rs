@@ -4,12 +4,13 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use courser::error::DnsError;
 use courser::net::sim::{Faults, Link, Peer, Probability, ScriptedAnswer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
+use courser::policy::{BalanceConfig, BreakerConfig, RetryOn, RetryRule, RetryVia, Statuses};
 use courser::{
-    Answer, Backoff, BalanceConfig, BreakerConfig, Call, Completion, DnsError, ErrorKind,
-    HostClient, HostConfig, Observer, ObserverEvent, Request, Response, Retry, RetryOn, RetryRule,
-    RetryVia, Statuses, Upstream,
+    Answer, Backoff, Call, Completion, ErrorKind, HostClient, HostConfig, Observer, ObserverEvent,
+    Request, Response, Retry, Upstream,
 };
 
 use super::MS;

@@ -3,9 +3,8 @@
 use std::cell::Cell;
 
 use courser::net::sim::{Peer, SimNet};
-use courser::{
-    Call, Client, Config, CookieJar, Redirects, Request, Response, RetryOn, RetryRule, Statuses,
-};
+use courser::policy::{RetryOn, RetryRule, Statuses};
+use courser::{Call, Client, Config, CookieJar, Redirects, Request, Response};
 
 use super::{Heard, client_of, hear, target, told};
 

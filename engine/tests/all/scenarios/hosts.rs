@@ -135,7 +135,7 @@ fn a_hook_decides_which_redirects_are_followed() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let hook = {
         let asked = asked.clone();
-        move |redirect: &courser::Redirect<'_>| {
+        move |redirect: &courser::policy::Redirect<'_>| {
             let status = redirect.response.status();
             assert!(redirect.method == "GET" && status / 100 == 3);
             let (from, to, followed) = (redirect.from, redirect.to, redirect.followed);

@@ -4,12 +4,13 @@
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
+use courser::error::{LimitExceeded, Shortage, TimeLimit};
 use courser::net::Net as _;
 use courser::net::sim::{Link, Peer, Probability, SimNet, SimServer};
+use courser::policy::{BreakerConfig, Overflow, WaitPolicy};
 use courser::{
-    BreakerConfig, Call, Caps, Codings, ErrorKind, HostClient, HostConfig, LimitExceeded, Limits,
-    Misuse, Overflow, Phase, PipelineClient, PipelineConfig, Request, Response, Sent, Shortage,
-    TimeLimit, Timeouts, Upstream, WaitPolicy,
+    Call, Caps, Codings, ErrorKind, HostClient, HostConfig, Limits, Misuse, Phase, PipelineClient,
+    PipelineConfig, Request, Response, Sent, Timeouts, Upstream,
 };
 
 use super::{MS, Script, place, silent, upstream};

@@ -7,11 +7,12 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use courser::error::TimeLimit;
 use courser::net::Net as _;
 use courser::net::sim::{Peer, SimNet};
 use courser::{
     Call, Config, ErrorKind, HostClient, HostConfig, Observer, ObserverEvent, Phase, Rate, Request,
-    Response, TimeLimit,
+    Response,
 };
 
 use super::{MS, Script, client_of, near, place, silent, upstream};

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use courser::error::{LimitExceeded, PeerFault, TimeLimit};
 use courser::net::Net;
 use courser::net::sim::{HttpServer, Link, Peer, SimNet, SimServer, Trace};
+use courser::policy::{
+    BalanceConfig, BreakerConfig, LatePolicy, RetryOn, RetryRule, RetryVia, Statuses, WaitPolicy,
+};
 use courser::{
-    Backoff, BalanceConfig, BreakerConfig, Call, Client, Codings, Config, ErrorKind, HostClient,
-    HostConfig, HttpClient, LatePolicy, LimitExceeded, Limits, Misuse, Observer, ObserverEvent,
-    PeerFault, Phase, PipelineClient, PipelineConfig, Proxies, Rate, Read, Redirects, Request,
-    Response, Retry, RetryOn, RetryRule, RetryVia, Sent, Statuses, TimeLimit, TlsConfig, Upstream,
-    WaitPolicy,
+    Backoff, Call, Client, Codings, Config, ErrorKind, HostClient, HostConfig, HttpClient, Limits,
+    Misuse, Observer, ObserverEvent, Phase, PipelineClient, PipelineConfig, Proxies, Rate, Read,
+    Redirects, Request, Response, Retry, Sent, TlsConfig, Upstream,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;

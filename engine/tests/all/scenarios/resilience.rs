@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use courser::net::Net as _;
 use courser::net::sim::{Peer, ScriptedAnswer, SimNet, SimServer};
+use courser::policy::{BreakerConfig, FailureClass, RetryOn, RetryRule, Statuses};
 use courser::{
-    Backoff, BreakerConfig, Call, Client, Config, ErrorKind, FailureClass, HostClient, HostConfig,
-    Phase, Request, Response, Retry, RetryOn, RetryRule, Sent, Statuses,
+    Backoff, Call, Client, Config, ErrorKind, HostClient, HostConfig, Phase, Request, Response,
+    Retry, Sent,
 };
 
 use super::{MS, near, place, upstream};

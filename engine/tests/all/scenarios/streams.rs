@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
+use courser::error::{LimitExceeded, TimeLimit};
 use courser::net::Net as _;
 use courser::net::sim::{Link, Peer, SimNet};
 use courser::{
-    BatchConfig, Bytes, Call, CallId, ErrorKind, HostClient, HostConfig, LimitExceeded, Misuse,
-    Phase, Read, Request, Response, TimeLimit, Timeouts,
+    BatchConfig, Bytes, Call, CallId, ErrorKind, HostClient, HostConfig, Misuse, Phase, Read,
+    Request, Response, Timeouts,
 };
 
 use super::{Script, near, place, upstream};

@@ -6,9 +6,11 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use courser::error::Stopped;
+use courser::shared::{Driver, Turn};
 use courser::{
-    BatchConfig, Client, Config, Driver, ErrorKind, HostClient, HostConfig, HttpClient, Misuse,
-    Request, Response, Shared, SharedConfig, Stopped, Timeouts, Turn, Upstream,
+    BatchConfig, Client, Config, ErrorKind, HostClient, HostConfig, HttpClient, Misuse, Request,
+    Response, Shared, SharedConfig, Timeouts, Upstream,
 };
 use tokio::task::{LocalSet, spawn_local};
 

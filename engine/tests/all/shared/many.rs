@@ -82,7 +82,7 @@ fn a_redirect_to_a_host_of_another_thread_keeps_that_hosts_cap() {
 fn a_call_is_cancelled_on_whichever_thread_it_is_and_no_other() {
     let server = Server::start();
     let client = spawn(2, config(&server, 512));
-    let (sender, arrived) = courser::completions();
+    let (sender, arrived) = courser::shared::completions();
     let tickets: Vec<_> = (0..HOSTS * HOSTS)
         .map(|pair| {
             let (from, to) = (pair / HOSTS, pair % HOSTS);
@@ -92,7 +92,9 @@ fn a_call_is_cancelled_on_whichever_thread_it_is_and_no_other() {
         })
         .collect();
     server.wait_held(HOSTS * HOSTS);
-    tickets[1..].iter().for_each(courser::Ticket::cancel);
+    tickets[1..]
+        .iter()
+        .for_each(courser::shared::Ticket::cancel);
     drop(sender);
     let mut tags = Vec::new();
     for _ in 1..HOSTS * HOSTS {

@@ -17,9 +17,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use courser::error::{LimitExceeded, Stopped};
 use courser::{
-    Call, Caps, ErrorKind, HostClient, HostConfig, LimitExceeded, Misuse, Request, Response, Sent,
-    Shared, SharedConfig, Stopped, Upstream,
+    Call, Caps, ErrorKind, HostClient, HostConfig, Misuse, Request, Response, Sent, Shared,
+    SharedConfig, Upstream,
 };
 use server::Server;
 
@@ -83,7 +84,7 @@ fn the_limit_of_calls_counts_untaken_completions() {
         ..SharedConfig::default()
     };
     let client = server.client(config, HostConfig::default());
-    let (sender, arrived) = courser::completions();
+    let (sender, arrived) = courser::shared::completions();
     client.submit(call("/1"), &sender).unwrap();
     client.submit(call("/2"), &sender).unwrap();
     let full = |error: &courser::Error| {
@@ -293,7 +294,7 @@ fn streamed_calls_need_the_streaming_method() {
     let done = block_on(client.send(call("/").streaming(true)));
     let error = done.outcome.unwrap_err();
     assert_kind!(error, ErrorKind::Misuse(Misuse::Streamed));
-    let (sender, _arrived) = courser::completions();
+    let (sender, _arrived) = courser::shared::completions();
     let refused = client.submit(call("/").streaming(true), &sender);
     let error = refused.unwrap_err().error;
     assert_kind!(error, ErrorKind::Misuse(Misuse::Streamed));

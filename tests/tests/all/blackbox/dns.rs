@@ -5,9 +5,8 @@
 use std::fs;
 use std::sync::mpsc;
 
-use courser::{
-    DnsError, HickoryResolver, NameServers, Reply as Answering, Resolver, SystemResolver,
-};
+use courser::error::DnsError;
+use courser::{HickoryResolver, NameServers, Reply as Answering, Resolver, SystemResolver};
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 use tests::dns::{DnsServer, Reply, a};

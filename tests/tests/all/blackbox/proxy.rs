@@ -5,10 +5,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use courser::error::{DnsError, TlsFault};
 use courser::proto::ProxyFault;
 use courser::{
-    AddressPolicy, Call, Client, Config, DnsError, ErrorKind, Observer, ObserverEvent, Phase,
-    Proxies, Report, Request, Response, Sent, TlsConfig, TlsFault,
+    AddressPolicy, Call, Client, Config, ErrorKind, Observer, ObserverEvent, Phase, Proxies,
+    Report, Request, Response, Sent, TlsConfig,
 };
 use tests::clients::{any_config, assert_none_left, named_client, run, saying};
 use tests::script::{Script, Server, connection};

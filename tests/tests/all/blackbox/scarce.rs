@@ -8,9 +8,11 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::process::Command;
 
+use courser::policy::BreakerConfig;
+use courser::shared::completions;
 use courser::{
-    BreakerConfig, Call, Client, Completion, Config, ErrorKind, HickoryResolver, HostClient,
-    NameServers, Phase, Request, Response, Sent, Shared, SharedConfig, Upstream, completions,
+    Call, Client, Completion, Config, ErrorKind, HickoryResolver, HostClient, NameServers, Phase,
+    Request, Response, Sent, Shared, SharedConfig, Upstream,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tests::alone::descriptors;

@@ -4,9 +4,10 @@
 use std::process::Command;
 use std::time::Duration;
 
+use courser::error::{PeerFault, TimeLimit, TlsFault};
 use courser::{
-    Call, Client, ErrorKind, PeerFault, Phase, Redirects, Report, Request, Response, Sent,
-    TimeLimit, Timeouts, TlsConfig, TlsFault, TlsIdentity,
+    Call, Client, ErrorKind, Phase, Redirects, Report, Request, Response, Sent, Timeouts,
+    TlsConfig, TlsIdentity,
 };
 use tests::clients::{any_client, any_config, assert_none_left, run};
 use tests::script::{PATIENCE, Server, connection, eventually};

@@ -5,9 +5,9 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use courser::error::TlsFault;
 use courser::{
-    Call, Client, Config, Proxies, Request, Response, Shared, SharedConfig, TlsConfig, TlsFault,
-    Upgraded,
+    Call, Client, Config, Proxies, Request, Response, Shared, SharedConfig, TlsConfig, Upgraded,
 };
 use tests::clients::{any_client, any_config, assert_none_left};
 use tests::script::{Gate, PATIENCE, Script, Server, connection};

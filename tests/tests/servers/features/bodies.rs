@@ -1,6 +1,7 @@
 //! Which responses have a body, and how it ends.
 
-use courser::{ErrorKind, HostClient, PeerFault, Request, Response};
+use courser::error::PeerFault;
+use courser::{ErrorKind, HostClient, Request, Response};
 
 use super::{present, says_close, with_header};
 use crate::matrix::{Bench, Outcome};

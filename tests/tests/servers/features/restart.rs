@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use courser::{
-    Backoff, Call, FailureClass, HostClient, HostConfig, Request, Response, Retry, RetryOn,
-    RetryRule,
-};
+use courser::policy::{FailureClass, RetryOn, RetryRule};
+use courser::{Backoff, Call, HostClient, HostConfig, Request, Response, Retry};
 use tests::script::PATIENCE;
 
 use super::present;

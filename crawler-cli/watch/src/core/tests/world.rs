@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use courser::Answer;
+use courser::error::DnsError;
 use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
-use courser::{Answer, DnsError};
 use jiff::Timestamp;
 
 use crate::control::{CoreHandle, CoreMessage, core_channel};
