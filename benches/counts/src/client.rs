@@ -45,7 +45,7 @@ impl Subject {
             name: "host",
             connections: 64,
             depth: 1,
-            instructions: 2_680.0,
+            instructions: 2_610.0,
             system_calls: 2.1,
             run: |subject, server, rounds| {
                 let client = HostClient::new(Upstream::tcp([server]), subject.host_config())?;
@@ -56,7 +56,7 @@ impl Subject {
             name: "client",
             connections: 64,
             depth: 1,
-            instructions: 2_950.0,
+            instructions: 2_890.0,
             system_calls: 2.1,
             run: |subject, server, rounds| {
                 let config = Config {
@@ -70,7 +70,7 @@ impl Subject {
             name: "pipeline",
             connections: 8,
             depth: 16,
-            instructions: 2_910.0,
+            instructions: 2_660.0,
             system_calls: 0.2,
             run: |subject, server, rounds| {
                 let config = PipelineConfig {
