@@ -10,8 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::find::{Cost, Finder, Server, Tree};
-use crate::process::cores;
-use crate::table::{Row, heading};
+use crate::table::{Row, measure};
 
 /// Measures crawler-cli check in cases with a bar each, and compares it with wrk and other installed programs.
 #[derive(clap::Parser, Debug)]
@@ -57,14 +56,9 @@ enum Case {
 /// # Errors
 /// A program is missing or failed, or the results differ from the URLs that exist.
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    let all = cores()?;
-    let server_core = *all.first().ok_or("no core")?;
-    let client_core = *all.get(1).unwrap_or(&server_core);
     let bench = Bench {
         args,
-        finder: Finder::new(client_core)?,
-        server_core,
-        place: tempfile::tempdir()?,
+        finder: Finder::new()?,
     };
     let cases = match args.cases.as_slice() {
         [] => &[Case::Urls, Case::State, Case::Again, Case::Million],
@@ -74,25 +68,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         "{} connections; medians of {} rounds, most memory of all",
         args.connections, args.rounds
     );
-    println!("{}", heading(["requests", "CPU µs a URL"]));
-    let mut missed = false;
-    for &case in cases {
-        for row in bench.measure(case)? {
-            println!("{row}");
-            missed |= !row.faults.is_empty();
-        }
-    }
-    Ok(match missed {
-        true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
+    measure(cases, ["requests", "CPU µs a URL"], |case| {
+        bench.measure(case)
     })
 }
 
 struct Bench<'a> {
     args: &'a Args,
     finder: Finder,
-    server_core: usize,
-    place: tempfile::TempDir,
 }
 
 impl Bench<'_> {
@@ -102,13 +85,13 @@ impl Bench<'_> {
             Case::Million => 1_000_000,
             Case::Millions => 10_000_000,
         };
-        let folder = self.place.path().join(format!("{case:?}"));
+        let folder = self.finder.place.path().join(format!("{case:?}"));
         fs::create_dir(&folder)?;
         // A million files would only measure the file system.
         let files = urls.min(100_000);
         let tree = Tree::plant(&folder, files.div_ceil(20), files)?;
         let paths = tree.files();
-        let server = Server::start(&folder, tree.root(), "", self.server_core)?;
+        let server = Server::start(&folder, tree.root(), "", self.finder.server_core)?;
         let list = folder.join("urls.txt");
         let url_of = |number: usize| {
             let (path, query) = (&paths[number % files], number / files);
@@ -189,7 +172,9 @@ impl Bench<'_> {
         if let Some(state) = state {
             arguments.extend(["--state".to_owned(), state.display().to_string()]);
         }
-        self.finder.run(&arguments)
+        let mut lines = 0;
+        let cost = self.finder.run(&arguments, |_| lines += 1)?;
+        Ok((lines, cost))
     }
 
     fn peers(
@@ -213,14 +198,17 @@ impl Bench<'_> {
         for (peer, line) in PEERS {
             let words = words(line);
             let words = words.iter().map(String::as_str).collect();
-            self.finder
-                .peers(&[(peer, words)], self.place.path(), own, rows)?;
+            self.finder.peers(&[(peer, words)], own, rows)?;
         }
         Ok(())
     }
 }
 
-fn write_lines(path: &Path, lines: impl Iterator<Item = String>) -> Result<(), Box<dyn Error>> {
+/// Writes a file of lines, which have their ends.
+pub(crate) fn write_lines(
+    path: &Path,
+    lines: impl Iterator<Item = String>,
+) -> Result<(), Box<dyn Error>> {
     use std::io::Write as _;
     let mut file = std::io::BufWriter::new(fs::File::create(path)?);
     for line in lines {

@@ -20,7 +20,7 @@ use self::workload::Workload;
 use crate::measure::duration;
 use crate::memory::raise_descriptors;
 use crate::peers::go;
-use crate::process::{cores, installed};
+use crate::process::{installed, two_cores};
 
 /// Compares clients with each other and with the limit of the machine.
 ///
@@ -69,9 +69,7 @@ pub struct Args {
 /// A name is not that of a workload, or the server or a client failed.
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let mut contests = args.contests()?;
-    let cores = cores()?;
-    let server_core = *cores.first().ok_or("no core")?;
-    let client_core = *cores.get(1).unwrap_or(&server_core);
+    let (server_core, client_core) = two_cores()?;
     if server_core == client_core {
         eprintln!("compare: server and client share the only core, so ratios say little");
     }

@@ -4,13 +4,13 @@
 //!
 //! Every run compares the results with the entries that exist, and counts the requests at the server.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::process::ExitCode;
 
 use clap::ValueEnum as _;
 
-use crate::process::cores;
-use crate::table::{Row, heading};
+use crate::table::{Row, measure};
 
 mod client;
 mod mirror;
@@ -73,14 +73,9 @@ enum Case {
 /// # Errors
 /// A program is missing or failed, or the results differ from the entries that exist.
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    let all = cores()?;
-    let server_core = *all.first().ok_or("no core")?;
-    let client_core = *all.get(1).unwrap_or(&server_core);
     let bench = Bench {
         args,
-        finder: Finder::new(client_core)?,
-        server_core,
-        place: tempfile::tempdir()?,
+        finder: Finder::new()?,
     };
     let cases = match args.cases.as_slice() {
         [] => Case::value_variants(),
@@ -89,7 +84,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let needs_tree = |case: &Case| bench.directives(*case).is_some();
     let tree = match cases.iter().any(needs_tree) {
         true => Some(Tree::plant(
-            bench.place.path(),
+            bench.finder.place.path(),
             args.directories,
             args.files,
         )?),
@@ -99,29 +94,17 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         "{} connections; medians of {} rounds, most memory of all",
         args.connections, args.rounds
     );
-    println!("{}", heading(["requests+", "connections"]));
-    let mut missed = false;
-    for &case in cases {
-        let rows = match (bench.directives(case), &tree) {
-            (Some(directives), Some(tree)) => bench.on_nginx(case, &directives, tree)?,
-            _ => vec![bench.on_mirror(case)?],
-        };
-        for row in rows {
-            println!("{row}");
-            missed |= !row.faults.is_empty();
+    measure(cases, ["requests+", "connections"], |case| {
+        match (bench.directives(case), &tree) {
+            (Some(directives), Some(tree)) => bench.on_nginx(case, &directives, tree),
+            _ => Ok(vec![bench.on_mirror(case)?]),
         }
-    }
-    Ok(match missed {
-        true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
     })
 }
 
 struct Bench<'a> {
     args: &'a Args,
     finder: Finder,
-    server_core: usize,
-    place: tempfile::TempDir,
 }
 
 impl Bench<'_> {
@@ -146,7 +129,12 @@ impl Bench<'_> {
         tree: &Tree,
     ) -> Result<Vec<Row>, Box<dyn Error>> {
         let connections = self.args.connections;
-        let server = Server::start(self.place.path(), tree.root(), directives, self.server_core)?;
+        let server = Server::start(
+            self.finder.place.path(),
+            tree.root(),
+            directives,
+            self.finder.server_core,
+        )?;
         let listings = tree.directories().len();
         let mut own = Row::of(case);
         own.bar = match case {
@@ -164,9 +152,11 @@ impl Bench<'_> {
             });
             server.forget()?;
             let arguments = ["-name", tree::NAME, "-type", "f"];
-            let found = self.finder.find(&server.url, &arguments, connections)?;
-            own.note(&found.cost);
-            if found.paths(&server.url) != *tree.wanted() {
+            let mut found = Vec::new();
+            let keep = |line: &[u8]| found.extend_from_slice(line);
+            let cost = self.search(&server.url, &arguments, keep)?;
+            own.note(&cost);
+            if paths_below(&server.url, &found) != *tree.wanted() {
                 return Err(format!("{case:?}: the set differs from find(1)'s").into());
             }
             let log = server.log()?;
@@ -180,7 +170,7 @@ impl Bench<'_> {
             if case != Case::Listings {
                 continue;
             }
-            if found.cost.memory > MEMORY {
+            if cost.memory > MEMORY {
                 own.faults.push("too much memory".to_owned());
             }
             let (at_once, url) = (connections.to_string(), &*server.url);
@@ -197,8 +187,7 @@ impl Bench<'_> {
                 url,
             ];
             let peers = [("rclone", rclone), ("wget2", wget2.to_vec())];
-            self.finder
-                .peers(&peers, self.place.path(), &own, &mut others)?;
+            self.finder.peers(&peers, &own, &mut others)?;
         }
         own.counts = most.cells();
         others.insert(0, own);
@@ -211,8 +200,8 @@ impl Bench<'_> {
             Case::Entries | Case::EntriesState => (Shape::new(&[10_000], 1000), true),
             _ => (Shape::new(&[1000, 1000], 1), false),
         };
-        let mirror = Mirror::start(&shape, self.server_core)?;
-        let state = self.place.path().join(format!("{case:?}"));
+        let mirror = Mirror::start(&shape, self.finder.server_core)?;
+        let state = self.finder.place.path().join(format!("{case:?}"));
         let state = state.to_string_lossy();
         let mut arguments = Vec::new();
         if files_only {
@@ -221,9 +210,8 @@ impl Bench<'_> {
         if matches!(case, Case::EntriesState | Case::DirectoriesState) {
             arguments.extend(["--state", &state]);
         }
-        let (found, lines) = self
-            .finder
-            .count(&mirror.url(), &arguments, self.args.connections)?;
+        let mut lines = 0;
+        let cost = self.search(&mirror.url(), &arguments, |_| lines += 1)?;
         let entries = match files_only {
             true => shape.files(),
             false => shape.files() + shape.directories(),
@@ -232,18 +220,39 @@ impl Bench<'_> {
             return Err(format!("{case:?}: found {lines} of {entries}").into());
         }
         let mut row = Row::of(case);
-        row.note(&found.cost);
+        row.note(&cost);
         let mut most = Most::default();
         most.note(
             mirror.requests().saturating_sub(shape.directories()),
             mirror.connections(),
         );
         row.counts = most.cells();
-        if found.cost.memory > MEMORY_OF_MANY {
+        if cost.memory > MEMORY_OF_MANY {
             row.faults.push("too much memory".to_owned());
         }
         Ok(row)
     }
+
+    /// Runs a search.
+    fn search(
+        &self,
+        url: &str,
+        arguments: &[&str],
+        visit: impl FnMut(&[u8]),
+    ) -> Result<Cost, Box<dyn Error>> {
+        let connections = self.args.connections.to_string();
+        let common = ["find", url, "--robots=off", "-j", &connections];
+        let all = common.iter().chain(arguments);
+        let all: Vec<String> = all.map(|&word| word.to_owned()).collect();
+        self.finder.run(&all, visit)
+    }
+}
+
+/// The paths of the results that a search has printed.
+fn paths_below(url: &str, printed: &[u8]) -> BTreeSet<String> {
+    let text = String::from_utf8_lossy(printed);
+    let paths = text.lines().filter_map(|line| line.strip_prefix(url));
+    paths.map(|path| format!("/{path}")).collect()
 }
 
 /// The most of all rounds.

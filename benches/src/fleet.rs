@@ -21,6 +21,8 @@ use verdict::Answer;
 use verdict::Verdict;
 use verdict::life::{Context, Profile};
 
+use crate::report::exit_code;
+
 #[path = "../../crawler-cli/tests/common/cluster.rs"]
 mod cluster;
 
@@ -88,10 +90,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     snapshot.close()?;
     let fast = second.each_second >= 10_000.0 || second.server_us <= 60.0;
     let is_right = fast && second.hot >= 0.99 && late.claim_ms < 10.0 && first.dead < 0.05;
-    Ok(match is_right {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(exit_code(!is_right))
 }
 
 /// A transaction that sees what was there when it began, as a backup does.

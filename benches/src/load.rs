@@ -70,11 +70,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     if record.requests == 0 && record.errors == 0 {
         return Err("no request was measured".into());
     }
-    Ok(if record.errors > 0 {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(report::exit_code(record.errors > 0))
 }
 
 impl Args {

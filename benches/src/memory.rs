@@ -5,12 +5,12 @@
 //! the client, with the space that these have reserved in advance.
 
 use std::error::Error;
-use std::fs;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
+use clap::ValueEnum as _;
 use courser::{
     Call, Client, Config, HostClient, HostConfig, PemOrDer, Request, Response, TlsConfig, TlsRoots,
     Upstream,
@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 use crate::alloc::held_by_this_thread;
 use crate::measure::Target;
 use crate::peers::{self, hyper::Connection, hyper::Exchange};
-use crate::process::{Served, cores, spawn_on, tool};
+use crate::process::{self, Served, spawn_on, tool, two_cores};
+use crate::report::name_of;
 
 /// Measures the memory of idle connections.
 #[derive(clap::Parser, Debug)]
@@ -59,17 +60,6 @@ enum Subject {
 }
 
 impl Subject {
-    const ALL: [Self; 4] = [Self::Host, Self::Client, Self::Hyper, Self::Reqwest];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Client => "client",
-            Self::Hyper => "hyper",
-            Self::Reqwest => "reqwest",
-        }
-    }
-
     fn is_courser(self) -> bool {
         matches!(self, Self::Host | Self::Client)
     }
@@ -104,7 +94,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     println!("| client | heap | with TLS | resident | with TLS |\n|---|--:|--:|--:|--:|");
     println!("| bar | {MOST_PLAIN} | {MOST_TLS} | – | – |");
     let mut held = true;
-    for (at, subject) in Subject::ALL.into_iter().enumerate() {
+    for (at, subject) in Subject::value_variants().iter().enumerate() {
         let cell = |sample: &Option<Sample>, value: fn(&Sample) -> i64| {
             let text = |sample| value(sample).to_string();
             sample.as_ref().map_or("–".to_owned(), text)
@@ -112,7 +102,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         let (plain, tls) = (&plain[at], &tls[at]);
         println!(
             "| {} | {} | {} | {} | {} |",
-            subject.name(),
+            name_of(*subject),
             cell(plain, |sample| sample.heap),
             cell(tls, |sample| sample.heap),
             cell(plain, |sample| sample.resident),
@@ -130,19 +120,16 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
 
 /// Measures all clients. `None` for a client without TLS.
 fn all(connections: usize, tls: bool) -> Result<Vec<Option<Sample>>, Box<dyn Error>> {
-    let cores = cores()?;
-    let (Some(&server_core), Some(&client_core)) = (cores.first(), cores.last()) else {
-        return Err("no core".into());
-    };
+    let (server_core, client_core) = two_cores()?;
     let mut samples = Vec::new();
-    for subject in Subject::ALL {
+    for subject in Subject::value_variants() {
         if tls && !subject.has_tls() {
             samples.push(None);
             continue;
         }
         let served = Served::on(server_core, tls)?;
         let mut command = tool("memory")?;
-        command.args(["--client", subject.name()]);
+        command.args(["--client", &name_of(*subject)]);
         command.args(["--connections", &connections.to_string()]);
         let path = format!("/gather/{connections}");
         command.args(["--url", &served.url(&path)]);
@@ -185,13 +172,14 @@ impl Sample {
 #[derive(Debug)]
 struct Before {
     heap: i64,
+    /// KiB
     resident: i64,
 }
 
 impl Before {
     fn new() -> Result<Self, Box<dyn Error>> {
         Ok(Self {
-            resident: resident()?,
+            resident: process::memory("self", "VmRSS")? as i64,
             heap: held_by_this_thread(),
         })
     }
@@ -200,7 +188,7 @@ impl Before {
         let each = |bytes: i64| bytes / connections as i64;
         Ok(Sample {
             heap: each(held_by_this_thread() - self.heap),
-            resident: each(resident()? - self.resident),
+            resident: each((process::memory("self", "VmRSS")? as i64 - self.resident) * 1024),
         })
     }
 }
@@ -342,17 +330,6 @@ pub fn raise_descriptors() -> Result<usize, Box<dyn Error>> {
     Ok(hard.map_or(usize::MAX, |hard| {
         usize::try_from(hard).unwrap_or(usize::MAX)
     }))
-}
-
-/// The resident bytes of this process: the second field of `statm` in proc(5).
-fn resident() -> Result<i64, Box<dyn Error>> {
-    let statm = fs::read_to_string("/proc/self/statm")?;
-    let pages: i64 = statm
-        .split_whitespace()
-        .nth(1)
-        .ok_or("statm has one field only")?
-        .parse()?;
-    Ok(pages * rustix::param::page_size() as i64)
 }
 
 /// Bar: bytes of the engine for an idle connection without TLS.

@@ -21,6 +21,16 @@ pub fn cores() -> io::Result<Vec<usize>> {
         .collect())
 }
 
+/// The core of the server and that of the clients: the same if there is no other.
+///
+/// # Errors
+/// The system cannot report the cores.
+pub fn two_cores() -> Result<(usize, usize), Box<dyn Error>> {
+    let all = cores()?;
+    let server = *all.first().ok_or("no core")?;
+    Ok((server, *all.get(1).unwrap_or(&server)))
+}
+
 /// Starts `command` on one core. A process inherits the cores of the thread that starts it.
 ///
 /// # Errors
@@ -41,6 +51,29 @@ pub fn stay_on(core: usize) -> io::Result<()> {
     let mut only = CpuSet::new();
     only.set(core);
     Ok(sched_setaffinity(None, &only)?)
+}
+
+/// The first line that a process prints, which then has no other use for its standard output.
+///
+/// # Errors
+/// The line cannot be read.
+pub fn first_line(child: &mut Child) -> io::Result<String> {
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout).read_line(&mut line)?;
+    }
+    Ok(line)
+}
+
+/// The KiB that the system reports about the memory of a process under this name; `self` is this process.
+///
+/// # Errors
+/// The process has ended, or the system is not Linux.
+pub fn memory(process: &str, name: &str) -> Result<u64, Box<dyn Error>> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let value = status.lines().find_map(|line| line.strip_prefix(name));
+    let kib = value.and_then(|value| value.split_whitespace().nth(1));
+    Ok(kib.ok_or("no such memory")?.parse()?)
 }
 
 /// A command that runs this program as another tool.
@@ -101,11 +134,7 @@ impl Served {
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn_on(core, &mut command)?;
-        let mut address = String::new();
-        if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut address)?;
-        }
-        let address = address.trim().to_owned();
+        let address = first_line(&mut child)?.trim().to_owned();
         let served = Self {
             child,
             address,

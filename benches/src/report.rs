@@ -1,5 +1,8 @@
-//! A [`Record`] as JSON.
+//! What the tools report in the same way: a [`Record`] as JSON, the names of values, and the exit code.
 
+use std::process::ExitCode;
+
+use clap::ValueEnum;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 
@@ -69,6 +72,20 @@ fn latency_json(latency: &Histogram<u64>) -> Value {
 /// The lowest latency; 0 for an empty histogram.
 fn least(latency: &Histogram<u64>) -> u64 {
     if latency.is_empty() { 0 } else { latency.min() }
+}
+
+/// The exit code of a tool: 1 if a bar was missed, or requests failed.
+pub(crate) fn exit_code(is_missed: bool) -> ExitCode {
+    match is_missed {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    }
+}
+
+/// The name of a value on the command line.
+pub(crate) fn name_of(value: impl ValueEnum) -> String {
+    let value = value.to_possible_value();
+    value.map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// Replaces control characters by blanks: texts of a server in an error must not control the terminal.

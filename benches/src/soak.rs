@@ -13,13 +13,15 @@ use std::process::{ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum as _;
 use courser::net::sim::{Probability, Random};
 use courser::policy::{FailureClass, RetryOn, RetryRule, RetryVia, Statuses};
 use courser::{
     Backoff, Call, Completion, HostClient, HostConfig, Request, Response, Retry, Timeouts, Upstream,
 };
 
-use crate::process::tool;
+use crate::process::{first_line, memory, tool};
+use crate::report::exit_code;
 
 /// Runs the client and its misbehaving server, and fails if the client loses calls, grows, or fails too often.
 #[derive(clap::Parser, Debug)]
@@ -48,10 +50,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;
-    let mut line = String::new();
-    if let Some(stdout) = server.stdout.take() {
-        BufReader::new(stdout).read_line(&mut line)?;
-    }
+    let line = first_line(&mut server)?;
     let addresses: Result<Vec<SocketAddr>, _> = line.split_whitespace().map(str::parse).collect();
     let outcome = soak(args, addresses?);
     // The end of its input ends the server.
@@ -139,10 +138,7 @@ fn soak(args: &Args, addresses: Vec<SocketAddr>) -> Result<ExitCode, Box<dyn Err
     for fault in &faults {
         println!("FAILED: {fault}");
     }
-    Ok(match faults.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(exit_code(!faults.is_empty()))
 }
 
 fn config(connections: NonZeroUsize) -> HostConfig {
@@ -276,12 +272,9 @@ struct Sample {
 
 impl Sample {
     fn now() -> Result<Self, Box<dyn Error>> {
-        let status = fs::read_to_string("/proc/self/status")?;
-        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = resident.and_then(|text| text.split_whitespace().next());
         Ok(Self {
             at: Instant::now(),
-            kib: kib.ok_or("no VmRSS")?.parse()?,
+            kib: memory("self", "VmRSS")?,
             descriptors: descriptors()?,
         })
     }
@@ -349,7 +342,7 @@ pub fn serve(args: &ServerArgs) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 /// How a connection fails.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Failure {
     CloseAtOnce,
     ResetAtOnce,
@@ -369,30 +362,11 @@ enum Failure {
     Surplus,
 }
 
-const FAILURES: [Failure; 16] = [
-    Failure::CloseAtOnce,
-    Failure::ResetAtOnce,
-    Failure::SilentAtOnce,
-    Failure::Close,
-    Failure::Reset,
-    Failure::Silent,
-    Failure::HalfHead,
-    Failure::HalfBody,
-    Failure::ResetInBody,
-    Failure::SilentInBody,
-    Failure::Garbage,
-    Failure::BadChunk,
-    Failure::LongHead,
-    Failure::EndlessInterim,
-    Failure::Busy,
-    Failure::Surplus,
-];
-
 fn converse(mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let failure = random
         .roll(Probability::per_mille(100))
-        .then(|| *random.pick(&FAILURES));
+        .then(|| *random.pick(Failure::value_variants()));
     // The number of requests on this connection.
     let last = random.within(1..=8);
     match failure {

@@ -1,11 +1,14 @@
 //! The lines of the tables of `find` and `check`: what a program took, beside its bound.
 
+use std::error::Error;
 use std::fmt;
+use std::process::ExitCode;
 
 use clap::ValueEnum;
 
 use crate::compare::sample::median;
 use crate::find::Cost;
+use crate::report::{exit_code, name_of};
 
 /// One line of the table.
 #[derive(Default)]
@@ -25,9 +28,8 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn of(case: impl ValueEnum) -> Self {
-        let name = case.to_possible_value();
         Self {
-            name: name.map_or_else(String::new, |name| name.get_name().to_owned()),
+            name: name_of(case),
             ..Self::default()
         }
     }
@@ -39,13 +41,26 @@ impl Row {
     }
 }
 
-/// The heading of a table whose own columns have these names.
-pub(crate) fn heading(counts: [&str; 2]) -> String {
+/// Measures the cases and prints their table, whose own columns have the names `counts`. The exit code is 1 if a bar was
+/// missed that does not depend on the machine.
+pub(crate) fn measure<C: Copy>(
+    cases: &[C],
+    counts: [&str; 2],
+    measure: impl Fn(C) -> Result<Vec<Row>, Box<dyn Error>>,
+) -> Result<ExitCode, Box<dyn Error>> {
     let [first, second] = counts;
-    format!(
+    println!(
         "{:<18} {:>9} {:>9} {:>8} {:>5} {first:>10} {second:>12} {:>10}",
         "case", "bound s", "s", "× bound", "bar", "MiB"
-    )
+    );
+    let mut is_missed = false;
+    for &case in cases {
+        for row in measure(case)? {
+            println!("{row}");
+            is_missed |= !row.faults.is_empty();
+        }
+    }
+    Ok(exit_code(is_missed))
 }
 
 impl fmt::Display for Row {

@@ -5,15 +5,17 @@
 
 use std::error::Error;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::check::write_lines;
 use crate::find::finder;
-use crate::process::{Served, cores, installed, spawn_on, times};
+use crate::process::{Served, first_line, installed, memory, spawn_on, times, two_cores};
+use crate::report::exit_code;
 
 /// Measures crawler-cli watch in cases with bars.
 #[derive(clap::Parser, Debug)]
@@ -53,12 +55,11 @@ enum Case {
 /// # Errors
 /// A program is missing or failed, or not all URLs were checked.
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    let all = cores()?;
-    let server_core = *all.first().ok_or("no core")?;
+    let (server_core, core) = two_cores()?;
     let bench = Bench {
         args,
         program: finder()?,
-        core: *all.get(1).unwrap_or(&server_core),
+        core,
         server: Served::on(server_core, false)?,
         place: tempfile::tempdir()?,
     };
@@ -75,10 +76,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
             Case::Rest => bench.rest()?,
         };
     }
-    Ok(match missed {
-        true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
-    })
+    Ok(exit_code(missed))
 }
 
 struct Bench<'a> {
@@ -209,11 +207,8 @@ impl Bench<'_> {
     fn folder(&self, name: &str, urls: usize, more: &str) -> Result<PathBuf, Box<dyn Error>> {
         let folder = self.place.path().join(name);
         fs::create_dir(&folder)?;
-        let mut list = std::io::BufWriter::new(fs::File::create(folder.join("urls.txt"))?);
-        for number in 0..urls {
-            writeln!(list, "{}", self.server.url(&format!("/files/{number}")))?;
-        }
-        list.flush()?;
+        let url_of = |number| self.server.url(&format!("/files/{number}\n"));
+        write_lines(&folder.join("urls.txt"), (0..urls).map(url_of))?;
         let connections = self.args.connections;
         fs::write(
             folder.join("watch.toml"),
@@ -239,10 +234,7 @@ impl Bench<'_> {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(fs::File::create(folder.join("log"))?);
         let mut child = spawn_on(self.core, &mut command)?;
-        let mut line = String::new();
-        if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut line)?;
-        }
+        let line = first_line(&mut child)?;
         let address = line.trim().strip_prefix("listening on http://");
         let address = address.map(|address| address.trim_end_matches('/').to_owned());
         let Some(address) = address else {
@@ -310,10 +302,7 @@ impl Service {
 
     /// The highest memory so far, in KiB.
     fn peak(&self) -> Result<u64, Box<dyn Error>> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|line| line.split_whitespace().next());
-        Ok(kib.ok_or("no VmHWM")?.parse()?)
+        memory(&self.child.id().to_string(), "VmHWM")
     }
 
     /// The processor time of the threads whose names begin so.

@@ -1,12 +1,11 @@
 //! Runs the clients as processes: find, wrk for the bound, and other programs that can search.
 
-use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
 use nix::sys::resource::{UsageWho, getrusage};
@@ -14,20 +13,17 @@ use nix::sys::resource::{UsageWho, getrusage};
 use crate::measure::cpu_time;
 
 use crate::compare::sample::wrk_numbers;
-use crate::process::{installed, spawn_on, tool};
+use crate::process::{installed, spawn_on, tool, two_cores};
 use crate::table::Row;
 
 /// Runs clients on one core.
 pub(crate) struct Finder {
     program: PathBuf,
     core: usize,
+    pub(crate) server_core: usize,
+    /// For files of the servers and of the clients.
+    pub(crate) place: tempfile::TempDir,
     peak: tempfile::NamedTempFile,
-}
-
-/// The result of a search.
-pub(super) struct Found {
-    output: Vec<u8>,
-    pub(super) cost: Cost,
 }
 
 /// What a process took.
@@ -39,75 +35,16 @@ pub(crate) struct Cost {
     pub(crate) memory: u64,
 }
 
-impl Found {
-    /// The paths of all results.
-    pub(super) fn paths(&self, url: &str) -> BTreeSet<String> {
-        let text = String::from_utf8_lossy(&self.output);
-        let paths = text.lines().filter_map(|line| line.strip_prefix(url));
-        paths.map(|path| format!("/{path}")).collect()
-    }
-}
-
 impl Finder {
-    pub(crate) fn new(core: usize) -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn new() -> Result<Self, Box<dyn Error>> {
+        let (server_core, core) = two_cores()?;
         Ok(Self {
             program: finder()?,
             core,
+            server_core,
+            place: tempfile::tempdir()?,
             peak: tempfile::NamedTempFile::new()?,
         })
-    }
-
-    /// Runs a search and keeps its output.
-    pub(super) fn find(
-        &self,
-        url: &str,
-        arguments: &[&str],
-        connections: usize,
-    ) -> Result<Found, Box<dyn Error>> {
-        let began = Instant::now();
-        let child = self.spawn(url, arguments, connections)?;
-        let output = child.wait_with_output()?;
-        if !output.status.success() {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("crawler-cli: {}: {errors}", output.status).into());
-        }
-        Ok(Found {
-            output: output.stdout,
-            cost: self.cost(began)?,
-        })
-    }
-
-    /// Runs a search and only counts the lines of its output.
-    pub(super) fn count(
-        &self,
-        url: &str,
-        arguments: &[&str],
-        connections: usize,
-    ) -> Result<(Found, usize), Box<dyn Error>> {
-        let began = Instant::now();
-        let child = self.spawn(url, arguments, connections)?;
-        let lines = lines(child)?;
-        let found = Found {
-            output: Vec::new(),
-            cost: self.cost(began)?,
-        };
-        Ok((found, lines))
-    }
-
-    fn spawn(
-        &self,
-        url: &str,
-        arguments: &[&str],
-        connections: usize,
-    ) -> Result<Child, Box<dyn Error>> {
-        let mut command = self.measured(&self.program)?;
-        command.args(["find", url, "--robots=off", "-j"]);
-        command.arg(connections.to_string()).args(arguments);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        Ok(spawn_on(self.core, &mut command)?)
     }
 
     /// A command that runs a program and records what it [costs](Self::cost).
@@ -117,14 +54,30 @@ impl Finder {
         Ok(command)
     }
 
-    /// Runs `crawler-cli`. Returns the number of lines that it prints.
-    pub(crate) fn run(&self, arguments: &[String]) -> Result<(usize, Cost), Box<dyn Error>> {
+    /// Runs `crawler-cli`, and passes each line that it prints to `visit`, with its end.
+    pub(crate) fn run(
+        &self,
+        arguments: &[String],
+        mut visit: impl FnMut(&[u8]),
+    ) -> Result<Cost, Box<dyn Error>> {
         let began = Instant::now();
+        let errors = tempfile::NamedTempFile::new()?;
         let mut command = self.measured(&self.program)?;
         command.args(arguments).stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let lines = lines(spawn_on(self.core, &mut command)?)?;
-        Ok((lines, self.cost(began)?))
+        command.stdout(Stdio::piped()).stderr(errors.reopen()?);
+        let mut child = spawn_on(self.core, &mut command)?;
+        let mut line = Vec::new();
+        let mut reader = BufReader::with_capacity(1 << 20, child.stdout.take().ok_or("no pipe")?);
+        while reader.read_until(b'\n', &mut line)? > 0 {
+            visit(&line);
+            line.clear();
+        }
+        let status = child.wait()?;
+        if !status.success() {
+            let errors = fs::read_to_string(errors.path())?;
+            return Err(format!("crawler-cli: {status}: {errors}").into());
+        }
+        self.cost(began)
     }
 
     fn cost(&self, began: Instant) -> Result<Cost, Box<dyn Error>> {
@@ -168,17 +121,17 @@ impl Finder {
         Ok(paths.len() as f64 / rate)
     }
 
-    /// Runs other programs with their words in `place`, as far as they are installed, and adds what they take to `rows`.
+    /// Runs other programs with their words, as far as they are installed, and adds what they take to `rows`.
     pub(crate) fn peers(
         &self,
         peers: &[(&str, Vec<&str>)],
-        place: &Path,
         own: &Row,
         rows: &mut Vec<Row>,
     ) -> Result<(), Box<dyn Error>> {
         for (peer, words) in peers.iter().filter(|(peer, _)| installed(peer)) {
             let mut command = self.measured(Path::new(peer))?;
-            command.args(words).current_dir(place).stdin(Stdio::null());
+            command.args(words).current_dir(self.place.path());
+            command.stdin(Stdio::null());
             command.stdout(Stdio::null()).stderr(Stdio::null());
             let began = Instant::now();
             spawn_on(self.core, &mut command)?.wait()?;
@@ -207,23 +160,6 @@ pub(crate) fn finder() -> Result<PathBuf, Box<dyn Error>> {
         true => Ok(finder),
         false => Err("build it first: cargo build --release -p crawler-cli".into()),
     }
-}
-
-/// Counts the lines that a run of `crawler-cli` prints.
-fn lines(mut child: Child) -> Result<usize, Box<dyn Error>> {
-    let mut lines = 0;
-    let mut line = Vec::new();
-    let mut reader = BufReader::with_capacity(1 << 20, child.stdout.take().ok_or("no pipe")?);
-    while reader.read_until(b'\n', &mut line)? > 0 {
-        lines += 1;
-        line.clear();
-    }
-    let output = child.wait_with_output()?;
-    if !output.status.success() {
-        let errors = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("crawler-cli: {}: {errors}", output.status).into());
-    }
-    Ok(lines)
 }
 
 /// Runs another program and records its highest resident memory and its CPU time.
