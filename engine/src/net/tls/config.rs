@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier, verify_server_name};
+use rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier};
 use rustls::crypto::{
     CryptoProvider, SupportedKxGroup, ring, verify_tls12_signature, verify_tls13_signature,
 };
@@ -19,14 +19,12 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{
     CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime,
 };
-use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore,
     SignatureScheme, SupportedCipherSuite, SupportedProtocolVersion, version,
 };
 
-use super::fault::is_authority_as_server;
 use super::{ALPN, parse_name};
 use crate::error::{TlsConfigCause, TlsConfigError, TlsPart};
 
@@ -247,12 +245,12 @@ impl TlsConfig {
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(self.versions()?)
             .map_err(|error| TlsConfigError::invalid(TlsPart::Versions, None, error))?;
-        let verifier: Arc<dyn ServerCertVerifier> = if self.insecure {
-            Arc::new(AcceptAny(provider))
+        let (chains, given): (Arc<dyn ServerCertVerifier>, _) = if self.insecure {
+            (Arc::new(AcceptAny(provider)), Vec::new())
         } else {
-            self.verifier(provider)?
+            self.chains(provider)?
         };
-        let verifier = pins::pinned(verifier, &self.pinned_keys);
+        let verifier = pins::verifier(chains, given, &self.pinned_keys);
         let builder = builder
             .dangerous()
             .with_custom_certificate_verifier(verifier);
@@ -325,10 +323,11 @@ impl TlsConfig {
         }
     }
 
-    fn verifier(
+    /// What checks chains of certificates, and the certificates that are trusted without one.
+    fn chains(
         &self,
         provider: Arc<CryptoProvider>,
-    ) -> Result<Arc<dyn ServerCertVerifier>, TlsConfigError> {
+    ) -> Result<(Arc<dyn ServerCertVerifier>, Vec<CertificateDer<'static>>), TlsConfigError> {
         let mut given = Vec::new();
         for source in &self.extra_roots {
             for certificate in source.certificates(TlsPart::Roots)? {
@@ -352,14 +351,11 @@ impl TlsConfig {
             };
             TlsConfigError::invalid(part, None, error)
         })?;
-        if given.is_empty() || !self.crls.is_empty() {
-            return Ok(chains);
+        if !self.crls.is_empty() {
+            given.clear();
         }
         let given = given.into_iter().map(|(certificate, _)| certificate);
-        Ok(Arc::new(TrustedOrChained {
-            given: given.collect(),
-            chains,
-        }))
+        Ok((chains, given.collect()))
     }
 
     fn root_store(
@@ -665,65 +661,6 @@ impl fmt::Debug for TlsIdentity {
         f.debug_tuple("TlsIdentity")
             .field(&Arc::as_ptr(&self.0))
             .finish()
-    }
-}
-
-/// Accepts a chain that ends in a root, and a certificate that is itself in `extra_roots`. WebPKI alone refuses the
-/// latter if it is marked as that of an authority, as self-signed certificates usually are.
-#[derive(Debug)]
-struct TrustedOrChained {
-    given: Vec<CertificateDer<'static>>,
-    chains: Arc<WebPkiServerVerifier>,
-}
-
-impl ServerCertVerifier for TrustedOrChained {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let by_chain = self.chains.verify_server_cert(
-            end_entity,
-            intermediates,
-            server_name,
-            ocsp_response,
-            now,
-        );
-        match by_chain {
-            // Before this error, the validity in time was checked; the name was not checked yet.
-            Err(rustls::Error::InvalidCertificate(error))
-                if is_authority_as_server(&error) && self.given.contains(end_entity) =>
-            {
-                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
-                Ok(ServerCertVerified::assertion())
-            }
-            by_chain => by_chain,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.chains.verify_tls12_signature(message, cert, signed)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.chains.verify_tls13_signature(message, cert, signed)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chains.supported_verify_schemes()
     }
 }
 

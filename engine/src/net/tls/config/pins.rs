@@ -1,9 +1,11 @@
-//! Pinned keys: the public key of the server's certificate must have one of the given hashes.
+//! What is checked of a server besides its chain of certificates: a certificate may itself be trusted, and keys may be
+//! pinned: then the public key of the server's certificate must have one of the given hashes.
 
 use std::fmt;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
 use rustls::crypto::hash::Hash;
 use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -13,21 +15,25 @@ use rustls::{
     SupportedCipherSuite,
 };
 
-/// Checks what `verifier` checks, and then the key; only the former if no key is pinned.
-pub(super) fn pinned(
-    verifier: Arc<dyn ServerCertVerifier>,
+use crate::net::tls::fault::is_authority_as_server;
+
+/// Checks what `chains` checks, but accepts the certificates `given`, and then the key if any is pinned.
+pub(super) fn verifier(
+    chains: Arc<dyn ServerCertVerifier>,
+    given: Vec<CertificateDer<'static>>,
     keys: &[[u8; 32]],
 ) -> Arc<dyn ServerCertVerifier> {
-    match keys {
-        [] => verifier,
-        keys => Arc::new(Pinned {
-            verifier,
+    match given.is_empty() && keys.is_empty() {
+        true => chains,
+        false => Arc::new(Verifier {
+            chains,
+            given,
             keys: keys.into(),
         }),
     }
 }
 
-/// The error of the check, which tells it from the errors of a verifier of the caller.
+/// The error of the check of a key, which tells it from the errors of a verifier of the caller.
 #[derive(Debug)]
 pub(in crate::net::tls) struct NotPinned;
 
@@ -40,12 +46,16 @@ impl fmt::Display for NotPinned {
 impl std::error::Error for NotPinned {}
 
 #[derive(Debug)]
-struct Pinned {
-    verifier: Arc<dyn ServerCertVerifier>,
+struct Verifier {
+    chains: Arc<dyn ServerCertVerifier>,
+    /// The certificates in `extra_roots`. WebPKI alone refuses one of these as that of a server if it is marked as that of
+    /// an authority, as self-signed certificates usually are.
+    given: Vec<CertificateDer<'static>>,
+    /// Empty: any key.
     keys: Box<[[u8; 32]]>,
 }
 
-impl ServerCertVerifier for Pinned {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -54,13 +64,26 @@ impl ServerCertVerifier for Pinned {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = self.verifier.verify_server_cert(
+        let by_chain = self.chains.verify_server_cert(
             end_entity,
             intermediates,
             server_name,
             ocsp_response,
             now,
-        )?;
+        );
+        let verified = match by_chain {
+            // Before this error, the validity in time was checked; the name was not checked yet.
+            Err(Error::InvalidCertificate(error))
+                if is_authority_as_server(&error) && self.given.contains(end_entity) =>
+            {
+                verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+                ServerCertVerified::assertion()
+            }
+            by_chain => by_chain?,
+        };
+        if self.keys.is_empty() {
+            return Ok(verified);
+        }
         let key = ParsedCertificate::try_from(end_entity)?.subject_public_key_info();
         let hash = sha256().map(|sha256| sha256.hash(&key));
         let is_pinned = |hash: &[u8]| self.keys.iter().any(|key| key[..] == *hash);
@@ -76,7 +99,7 @@ impl ServerCertVerifier for Pinned {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls12_signature(message, cert, signed)
+        self.chains.verify_tls12_signature(message, cert, signed)
     }
 
     fn verify_tls13_signature(
@@ -85,11 +108,11 @@ impl ServerCertVerifier for Pinned {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls13_signature(message, cert, signed)
+        self.chains.verify_tls13_signature(message, cert, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
+        self.chains.supported_verify_schemes()
     }
 }
 
