@@ -10,7 +10,6 @@ use crate::tables::keys::Lookup;
 use crate::tables::memory::{Memory, take};
 use crate::{Added, Completed, Demand, HostId, JudgedLink, Link, LinkId, Target, UrlId};
 use verdict::Answer;
-use verdict::Reference;
 
 /// Adds links in a transaction.
 pub(super) struct Adder<'c> {
@@ -293,15 +292,9 @@ impl<'c> Adder<'c> {
         let number = take(&mut self.memory.next.link);
         // The index of extra spellings needs all of them.
         let spelling = (is_extra || *link.spelling != *text).then_some(&*link.spelling);
-        let Reference {
-            line,
-            column,
-            written,
-            text,
-            ..
-        } = &link.reference;
+        let at = &link.reference;
         self.insert_link.execute(params![
-            number, url, is_extra, source, line, column, written, text, spelling
+            number, url, is_extra, source, at.line, at.column, at.written, at.text, spelling
         ])?;
         Ok(number)
     }
@@ -309,15 +302,9 @@ impl<'c> Adder<'c> {
     fn add_place(&mut self, link: &Link, spelling: i64) -> Result<(), Failure> {
         let source = self.source(link)?;
         let place = take(&mut self.memory.next.link);
-        let Reference {
-            line,
-            column,
-            written,
-            text,
-            ..
-        } = &link.reference;
+        let at = &link.reference;
         self.insert_place.execute(params![
-            spelling, place, source, line, column, written, text
+            spelling, place, source, at.line, at.column, at.written, at.text
         ])?;
         Ok(())
     }
