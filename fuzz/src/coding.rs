@@ -3,8 +3,10 @@
 
 use std::io::{Read, Write};
 
-use courser::proto::{BodyMode, Defaults, Exchange, SendStep};
+use courser::proto::BodyMode;
 use courser::{Codings, ErrorKind, Limits, Request, Response};
+
+use crate::asked;
 
 const NAMES: [&str; 5] = ["gzip", "deflate", "br", "zstd", "identity"];
 
@@ -173,20 +175,13 @@ struct Outcome {
 fn decode(input: &[u8], mode: Mode, limits: &Limits, steps: [usize; 2]) -> Outcome {
     let mut request = Request::get("/");
     request.decode(Codings::all());
-    request
-        .encode(&Defaults::new("h", None))
-        .expect("the request is valid");
     let (body_mode, hold) = match mode {
         Mode::Buffer => (BodyMode::Buffer, usize::MAX),
         Mode::Stream(hold) => (BodyMode::Stream, hold),
     };
-    let mut exchange = Exchange::new(&request, body_mode);
+    let mut exchange = asked(request, body_mode);
     if body_mode == BodyMode::Stream {
         exchange.set_stream_buffer(hold);
-    }
-    while let Ok(SendStep::Write([head, body])) = exchange.poll_send(&mut request) {
-        let n = head.len() + body.len();
-        exchange.handle_sent(n);
     }
     let mut response = Response::new();
     let mut body = Vec::new();

@@ -110,33 +110,31 @@ impl Plan {
         let config = config(choices);
         let count = choices.byte() % 6 + 1;
         let calls: Vec<_> = (0..count).map(|_| Planned::draw(choices)).collect();
+        let drawn = Self {
+            is_plain,
+            seed,
+            addresses,
+            faults,
+            latency,
+            segment,
+            config,
+            calls,
+        };
         if !is_plain {
-            return Self {
-                is_plain,
-                seed,
-                addresses,
-                faults,
-                latency,
-                segment,
-                config,
-                calls,
-            };
+            return drawn;
         }
         let one = Planned {
             // A response can overtake the rest of a request body.
             body: 0,
             cancel: None,
-            ..calls[0]
+            ..drawn.calls[0]
         };
         Self {
-            is_plain,
-            seed,
             addresses: 1,
             faults: Faults::default(),
             latency: Duration::ZERO,
-            segment,
-            config,
             calls: vec![one],
+            ..drawn
         }
     }
 }

@@ -3,8 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use courser::policy::retry_after;
-use courser::proto::{BodyMode, Defaults, Exchange};
+use courser::proto::BodyMode;
 use courser::{Limits, Request, Response};
+
+use crate::asked;
 
 /// The first eight bytes are the current time. The first line after them is a `Retry-After`; the other lines are the
 /// `Keep-Alive` fields of one response.
@@ -74,11 +76,7 @@ fn check_keep_alive(lines: &[&[u8]]) {
 
 /// The `timeout` of a response with these `Keep-Alive` lines, in seconds.
 fn timeout_of(lines: &[&[u8]]) -> Option<u32> {
-    let mut request = Request::get("/");
-    request
-        .encode(&Defaults::new("h", None))
-        .expect("the request is valid");
-    let mut exchange = Exchange::new(&request, BodyMode::Buffer);
+    let mut exchange = asked(Request::get("/"), BodyMode::Buffer);
     let mut head = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n".to_vec();
     for line in lines {
         head.extend_from_slice(b"Keep-Alive: ");

@@ -140,14 +140,7 @@ fn feed(
             .header("Connection", "Upgrade")
             .header("Upgrade", "x");
     }
-    request
-        .encode(&Defaults::new("h", None))
-        .expect("the request is valid");
-    let mut exchange = Exchange::new(&request, mode);
-    while let Ok(SendStep::Write([head, body])) = exchange.poll_send(&mut request) {
-        let n = head.len() + body.len();
-        exchange.handle_sent(n);
-    }
+    let mut exchange = asked(request, mode);
     let mut response = Response::new();
     let mut error = None;
     let (mut rest, mut sizes) = (input, steps.into_iter().cycle());
@@ -195,6 +188,19 @@ fn feed(
         error,
         body: body_of(response, input.len()),
     }
+}
+
+/// The exchange after the whole request was sent.
+fn asked(mut request: Request, mode: BodyMode) -> Exchange {
+    request
+        .encode(&Defaults::new("h", None))
+        .expect("the request is valid");
+    let mut exchange = Exchange::new(&request, mode);
+    while let Ok(SendStep::Write([head, body])) = exchange.poll_send(&mut request) {
+        let n = head.len() + body.len();
+        exchange.handle_sent(n);
+    }
+    exchange
 }
 
 fn all_fields(response: &Response) -> Vec<(u16, Fields)> {
