@@ -211,7 +211,7 @@ impl<N: Net, C> Reactor<N, C> {
     /// then handles them, and the timers.
     pub(crate) fn poll(&mut self, until: Option<Time>) -> io::Result<()> {
         if self.polled.goes_on {
-            // A panic in a user's callback has left some of the last poll.
+            // A panic in a user's callback, or a poll that failed, has left some of the last poll.
             let left = std::iter::from_fn(|| self.next_event()).collect();
             self.reactor_events = left;
         }

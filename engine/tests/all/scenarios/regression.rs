@@ -356,6 +356,48 @@ fn a_call_that_could_not_wait_for_events_leaves_nothing_behind() {
     }
 }
 
+/// Otherwise nothing would go on with the rest of an upload that has used up its part of an iteration.
+#[test]
+fn polls_that_fail_stop_no_upload() {
+    let net = SimNet::new(1);
+    let link = Link {
+        window: usize::MAX,
+        ..Link::default()
+    };
+    let mut end = Vec::new();
+    let server = move |peer: &mut Peer<'_>, data: &[u8]| {
+        end.extend_from_slice(data);
+        end.drain(..end.len().saturating_sub(5));
+        if end == b"0\r\n\r\n" {
+            peer.send(OK);
+        }
+    };
+    net.listen(place(1), link, Script(server));
+    // The connection is up after the second poll.
+    let mut polls = 0..;
+    let failing = Failing {
+        net: net.clone(),
+        fails: move || polls.next().is_some_and(|nth| (3..6).contains(&nth)),
+    };
+    let mut client = HostClient::with_net(upstream(), HostConfig::default(), failing).unwrap();
+    let mut request = Request::put("/", "");
+    request.body_stream(io::Read::take(io::repeat(b'x'), 4_000_000), None);
+    client.submit(Call::new(request, Response::new()));
+    let began = net.now();
+    let mut failures = 0;
+    let done = loop {
+        match client.wait(None) {
+            Ok(done) => break done.done().unwrap(),
+            Err(_) => failures += 1,
+        }
+        // So long that the next wait polls before it does anything else.
+        net.advance(2 * MS);
+    };
+    done.outcome.unwrap();
+    assert_eq!(failures, 3);
+    assert!(net.now() - began < 1000 * MS);
+}
+
 /// `flush_names` forgets which addresses have failed, too.
 #[test]
 fn flushed_names_come_with_all_their_addresses_anew() {
