@@ -62,9 +62,10 @@ impl Backoff {
 
     /// The wait number `wait`; the first is 1. `random` is a uniformly distributed number.
     pub fn delay(&self, wait: u32, random: u64) -> Duration {
-        let bound = self.bound(wait).as_nanos();
-        let nanos = (bound * u128::from(random)) >> 64;
-        Duration::from_nanos(nanos.try_into().unwrap_or(u64::MAX))
+        // At most 584 years.
+        let bound = u64::try_from(self.bound(wait).as_nanos()).unwrap_or(u64::MAX);
+        let nanos = (u128::from(bound) * u128::from(random)) >> 64;
+        Duration::from_nanos(nanos as u64)
     }
 }
 
@@ -120,6 +121,14 @@ mod tests {
             ..backoff
         };
         assert_eq!(at_once.bound(u32::MAX), Duration::ZERO);
+        let endless = Backoff {
+            initial: Duration::MAX,
+            max: Duration::MAX,
+            ..backoff
+        };
+        assert_eq!(endless.bound(1), Duration::MAX);
+        let longest = Duration::from_nanos(u64::MAX);
+        assert!(endless.delay(1, u64::MAX).abs_diff(longest) <= Duration::from_nanos(1));
         for factor in [0.0, -3.0, f64::NAN] {
             assert_eq!(Backoff { factor, ..backoff }.bound(9), backoff.initial);
         }
