@@ -300,7 +300,7 @@ impl HostConfig {
         let rules = self.retry.rules.iter();
         let backoff = rules
             .map(|rule| rule.backoff.factor)
-            .find(|factor| !factor.is_finite());
+            .find(|factor| !(0.0..=MOST_FACTOR).contains(factor));
         let numbers = [
             (
                 "stream_buffer",
@@ -380,6 +380,7 @@ mod tests {
     use super::*;
     use crate::client::Client;
     use crate::error::ErrorKind;
+    use crate::policy::{FailureClass, RetryOn, RetryRule};
 
     #[test]
     fn an_exception_of_proxies_without_a_meaning_is_refused() {
@@ -434,6 +435,17 @@ mod tests {
                     });
                 },
                 "BreakerConfig::failure_ratio",
+            ),
+            (
+                |config| {
+                    let rules = [1.0, -1.0].map(|factor| {
+                        let mut rule = RetryRule::new(RetryOn::Failure(FailureClass::Refused));
+                        rule.backoff.factor = factor;
+                        rule
+                    });
+                    config.retry.rules = rules.to_vec();
+                },
+                "Backoff::factor",
             ),
             (
                 |config| {
