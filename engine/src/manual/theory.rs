@@ -135,5 +135,5 @@
 //! the threads: it makes clients of its own, and does not use those of its parent.
 //!
 //! Callbacks and body sources run inside the client. If one of them panics, the panic passes through a client on the
-//! caller's thread, and what that client was doing stays undone: such a client can only be dropped. A worker replaces
-//! its client ([`Shared`](crate::Shared)).
+//! caller's thread. After a callback, what that client was doing stays undone: such a client can only be dropped. After
+//! a body source, it can be used again. A worker replaces its client in both cases ([`Shared`](crate::Shared)).
