@@ -2,6 +2,7 @@
 //! that come before the whole request was sent.
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -11,8 +12,8 @@ use courser::error::{LimitExceeded, TimeLimit};
 use courser::net::Net as _;
 use courser::net::sim::{Link, Peer, SimNet};
 use courser::{
-    BatchConfig, Bytes, Call, CallId, ErrorKind, HostClient, HostConfig, Misuse, Phase, Read,
-    Request, Response, Timeouts,
+    BatchConfig, Bytes, Call, CallId, Error, ErrorKind, HostClient, HostConfig, Misuse, Phase,
+    PipelineClient, PipelineConfig, Read, Request, Response, Timeouts,
 };
 
 use super::{Script, near, place, upstream};
@@ -453,6 +454,33 @@ fn calls_that_hold_too_much_together_fail_and_the_others_go_on() {
     let mut body = one.open(&mut request, &mut response).unwrap();
     let read = io::Read::read_to_end(&mut body, &mut Vec::new());
     assert_eq!(read.unwrap(), 2 * HALF);
+}
+
+/// On one connection: when the limit ends it, the calls behind move on, and fail as long as the bodies before are held.
+#[test]
+fn pipelined_answers_count_until_they_are_taken() {
+    let net = SimNet::new(1);
+    let answers = |peer: &mut Peer<'_>, data: &[u8]| {
+        for _ in data.windows(4).filter(|end| end == b"\r\n\r\n") {
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 400000\r\n\r\n");
+            peer.send(vec![b'x'; 400_000]);
+        }
+    };
+    net.listen(place(1), near(), Script(answers));
+    let mut config = PipelineConfig::default();
+    config.host.held_bytes = Some(1_000_000);
+    config.host.max_connections = NonZeroUsize::MIN;
+    let mut client = PipelineClient::with_net(upstream(), config, net).unwrap();
+    for _ in 0..4 {
+        client.submit(Call::new(Request::get("/"), Response::new()));
+    }
+    client.maintain(10 * SECOND).unwrap(); // until all have ended, and none is taken
+    let ended: Vec<_> = std::iter::from_fn(|| client.wait(None).unwrap().done()).collect();
+    let errors = ended.iter().filter_map(|done| done.outcome.as_ref().err());
+    let held =
+        |error: &&Error| matches!(error.kind(), ErrorKind::Limit(LimitExceeded::HeldBytes(_)));
+    assert_eq!((ended.len(), errors.clone().count()), (4, 2));
+    assert!(errors.filter(held).count() >= 1);
 }
 
 /// Pieces can be copied or taken, in any order.
