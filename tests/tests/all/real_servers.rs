@@ -1,4 +1,4 @@
-//! The engine through real proxies. Real servers, also those that are restarted under load, are in `tests/servers`.
+//! The engine through real proxies. Real servers are in `tests/servers`.
 
 use courser::{Config, ErrorKind, Proxies, Request, Response, Sent};
 use tests::clients::{any_client, any_config};

@@ -7,8 +7,6 @@ pub(crate) enum Quirk {
     ClosesAfterHead,
     /// The connection ends after 204, though not after 200. The next call opens another.
     ClosesAfterNoContent,
-    /// 204 comes with `Content-Length`, against RFC 9110 §8.6. The client reads no body.
-    NoContentLength,
     /// `If-Modified-Since` with the server's own `Last-Modified` does not lead to 304, because the server compares it
     /// with a time that has fractions of a second. The client gets the whole body.
     IgnoresDates,
@@ -26,18 +24,4 @@ pub(crate) enum Quirk {
     /// Of requests that arrive together, the server answers the first one and forgets the others. They fail by their
     /// time limit; then the client sends one request at a time.
     ForgetsRequests,
-}
-
-impl Quirk {
-    pub(crate) const ALL: &[Self] = &[
-        Self::ClosesAfterHead,
-        Self::ClosesAfterNoContent,
-        Self::NoContentLength,
-        Self::IgnoresDates,
-        Self::TrailerInHead,
-        Self::NeverContinues,
-        Self::ContinuesThenRefuses,
-        Self::NoPipelining,
-        Self::ForgetsRequests,
-    ];
 }

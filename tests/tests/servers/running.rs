@@ -1,4 +1,4 @@
-//! A server that runs: started on a free port with a directory of its own, stopped and started again, ended on drop.
+//! A server that runs: started on a free port with a directory of its own, ended on drop.
 
 use std::fs::{self, File, Permissions};
 use std::net::{SocketAddr, TcpStream};
@@ -126,7 +126,6 @@ pub(crate) fn data(name: &str) -> PathBuf {
 /// A running server.
 pub(crate) struct Running {
     program: &'static Program,
-    command: Command,
     port: Port,
     child: Child,
     place: TempDir,
@@ -164,7 +163,6 @@ impl Running {
         let child = spawn(&mut command);
         let mut server = Self {
             program,
-            command,
             port,
             child,
             place,
@@ -185,13 +183,6 @@ impl Running {
 
     pub(crate) fn upstream(&self) -> Upstream {
         Upstream::tcp([self.address()])
-    }
-
-    /// Stops the server and starts it again on the same port.
-    pub(crate) fn restart(&mut self) {
-        self.stop();
-        self.child = spawn(&mut self.command);
-        self.wait_ready();
     }
 
     /// What the server wrote.

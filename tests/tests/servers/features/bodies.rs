@@ -36,9 +36,7 @@ pub(crate) fn no_content(bench: &Bench<'_>) -> Option<Outcome> {
     let kept = next_is_right(bench, &mut client);
     assert_eq!(closes, !matches!(kept, Kept::Reused), "{response:?}");
     assert_eq!(response.header("transfer-encoding"), None);
-    if response.header("content-length").is_some() {
-        return Some(Outcome::Copes(Quirk::NoContentLength));
-    }
+    assert_eq!(response.header("content-length"), None);
     if let Kept::Opened = kept {
         return Some(Outcome::Copes(Quirk::ClosesAfterNoContent));
     }

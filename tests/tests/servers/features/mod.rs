@@ -8,7 +8,6 @@ mod codings;
 mod connections;
 mod expect;
 mod pipelining;
-mod restart;
 mod tls;
 mod uploads;
 mod validators;
@@ -17,93 +16,55 @@ use courser::{Request, Response};
 
 use crate::matrix::{Bench, Outcome};
 
-/// What is checked of each server.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Feature {
-    KeepAlive,
-    AnnouncedEnd,
-    IdleEnd,
-    HalfClose,
-    Head,
-    NotModified,
-    NoContent,
-    Chunked,
-    Trailers,
-    Continue,
-    Refusal,
-    EarlyAnswer,
-    Upload,
-    ChunkedUpload,
-    Gzip,
-    Brotli,
-    Zstd,
-    Pipelining,
-    Tls12,
-    Tls13,
-    Resumption,
-    TlsPipelining,
-    Restart,
+/// The features, and the check of each.
+macro_rules! features {
+    ($($name:ident => $check:path,)*) => {
+        /// What is checked of each server.
+        #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+        pub(crate) enum Feature {
+            $($name,)*
+        }
+
+        impl Feature {
+            pub(crate) const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// Checks the feature.
+            ///
+            /// # Panics
+            /// When the client does not do what it must.
+            pub(crate) fn check(self, bench: &Bench<'_>) -> Outcome {
+                let outcome = match self {
+                    $(Self::$name => $check(bench),)*
+                };
+                outcome.unwrap_or(Outcome::Lacks)
+            }
+        }
+    };
 }
 
-impl Feature {
-    pub(crate) const ALL: &[Self] = &[
-        Self::KeepAlive,
-        Self::AnnouncedEnd,
-        Self::IdleEnd,
-        Self::HalfClose,
-        Self::Head,
-        Self::NotModified,
-        Self::NoContent,
-        Self::Chunked,
-        Self::Trailers,
-        Self::Continue,
-        Self::Refusal,
-        Self::EarlyAnswer,
-        Self::Upload,
-        Self::ChunkedUpload,
-        Self::Gzip,
-        Self::Brotli,
-        Self::Zstd,
-        Self::Pipelining,
-        Self::Tls12,
-        Self::Tls13,
-        Self::Resumption,
-        Self::TlsPipelining,
-        Self::Restart,
-    ];
-
-    /// Checks the feature.
-    ///
-    /// # Panics
-    /// When the client does not do what it must.
-    pub(crate) fn check(self, bench: &Bench<'_>) -> Outcome {
-        let outcome = match self {
-            Self::KeepAlive => connections::keep_alive(bench),
-            Self::AnnouncedEnd => connections::announced_end(bench),
-            Self::IdleEnd => connections::idle_end(bench),
-            Self::HalfClose => connections::half_close(bench),
-            Self::Head => bodies::head(bench),
-            Self::NotModified => validators::not_modified(bench),
-            Self::NoContent => bodies::no_content(bench),
-            Self::Chunked => bodies::chunked(bench),
-            Self::Trailers => bodies::trailers(bench),
-            Self::Continue => expect::accepted(bench),
-            Self::Refusal => expect::refused(bench),
-            Self::EarlyAnswer => uploads::early_answer(bench),
-            Self::Upload => uploads::sized(bench),
-            Self::ChunkedUpload => uploads::chunked(bench),
-            Self::Gzip => codings::gzip(bench),
-            Self::Brotli => codings::brotli(bench),
-            Self::Zstd => codings::zstd(bench),
-            Self::Pipelining => pipelining::hundred(bench),
-            Self::Tls12 => tls::version_1_2(bench),
-            Self::Tls13 => tls::version_1_3(bench),
-            Self::Resumption => tls::resumption(bench),
-            Self::TlsPipelining => pipelining::hundred_over_tls(bench),
-            Self::Restart => restart::under_load(bench),
-        };
-        outcome.unwrap_or(Outcome::Lacks)
-    }
+features! {
+    KeepAlive => connections::keep_alive,
+    AnnouncedEnd => connections::announced_end,
+    IdleEnd => connections::idle_end,
+    HalfClose => connections::half_close,
+    Head => bodies::head,
+    NotModified => validators::not_modified,
+    NoContent => bodies::no_content,
+    Chunked => bodies::chunked,
+    Trailers => bodies::trailers,
+    Continue => expect::accepted,
+    Refusal => expect::refused,
+    EarlyAnswer => uploads::early_answer,
+    Upload => uploads::sized,
+    ChunkedUpload => uploads::chunked,
+    Gzip => codings::gzip,
+    Brotli => codings::brotli,
+    Zstd => codings::zstd,
+    Pipelining => pipelining::hundred,
+    Tls12 => tls::version_1_2,
+    Tls13 => tls::version_1_3,
+    Resumption => tls::resumption,
+    TlsPipelining => pipelining::hundred_over_tls,
 }
 
 /// `None` for a status that says that there is no such thing on this server.

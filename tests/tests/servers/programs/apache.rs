@@ -2,18 +2,15 @@
 
 use std::process::Command;
 
-use super::{Program, SERVER, Script, as_root};
-use crate::features::Feature;
+use super::{Program, SERVER, as_root};
+use crate::features::Feature::*;
 use crate::running::Setup;
 
 pub(crate) const APACHE: Program = Program {
     name: "Apache httpd",
-    packages: "apache2",
-    installed_by: Some(Script::Run),
-    files: &["/usr/sbin/apache2"],
     forwards: true,
     command,
-    lacks: &[Feature::Trailers, Feature::Zstd],
+    lacks: &[Trailers, Zstd],
     ..SERVER
 };
 

@@ -3,194 +3,108 @@
 use std::process::Command;
 
 use super::{Program, SERVER};
-use crate::features::Feature;
+use crate::features::Feature::*;
 use crate::quirk::Quirk;
 use crate::running::{Setup, data};
 
 pub(crate) const AIOHTTP: Program = Program {
     name: "aiohttp",
-    packages: "python3-aiohttp",
-    files: &["/usr/lib/python3/dist-packages/aiohttp/__init__.py"],
     command: |setup| run(setup, PYTHON, "aiohttp_server.py"),
-    lacks: &[
-        Feature::HalfClose,
-        Feature::Trailers,
-        Feature::Brotli,
-        Feature::Zstd,
-    ],
+    lacks: &[HalfClose, Trailers, Brotli, Zstd],
     ..SERVER
 };
 
 pub(crate) const HTTP_SERVER: Program = Program {
     name: "Python http.server",
-    packages: "python3",
-    files: &[PYTHON],
     command: |setup| run(setup, PYTHON, "http_server.py"),
-    lacks: &[Feature::Brotli, Feature::Zstd],
-    ..SERVER
-};
-
-pub(crate) const NODE: Program = Program {
-    name: "Node.js",
-    packages: "nodejs",
-    installed_by: None,
-    files: &[NODE_JS],
-    command: |setup| run(setup, NODE_JS, "node.js"),
-    lacks: &[Feature::Zstd],
-    ..SERVER
-};
-
-pub(crate) const TWISTED: Program = Program {
-    name: "Twisted Web",
-    packages: "python3-twisted",
-    installed_by: None,
-    files: &["/usr/lib/python3/dist-packages/twisted/__init__.py"],
-    command: |setup| run(setup, PYTHON, "twisted_server.py"),
-    lacks: &[
-        Feature::HalfClose,
-        Feature::Trailers,
-        Feature::Gzip,
-        Feature::Brotli,
-        Feature::Zstd,
-    ],
-    copes: &[
-        (Feature::NoContent, Quirk::NoContentLength),
-        (Feature::Refusal, Quirk::ContinuesThenRefuses),
-    ],
+    lacks: &[Brotli, Zstd],
     ..SERVER
 };
 
 pub(crate) const WAITRESS: Program = Program {
     name: "waitress",
-    packages: "python3-waitress",
-    files: &["/usr/lib/python3/dist-packages/waitress/__init__.py"],
     command: |setup| match setup.is_tls() {
         true => None,
         false => run(setup, PYTHON, "waitress_server.py"),
     },
     lacks: &[
-        Feature::AnnouncedEnd,
-        Feature::HalfClose,
-        Feature::Trailers,
-        Feature::Brotli,
-        Feature::Zstd,
-        Feature::Tls12,
-        Feature::Tls13,
-        Feature::Resumption,
-        Feature::TlsPipelining,
+        AnnouncedEnd,
+        HalfClose,
+        Trailers,
+        Brotli,
+        Zstd,
+        Tls12,
+        Tls13,
+        Resumption,
+        TlsPipelining,
     ],
     copes: &[
-        (Feature::Head, Quirk::ClosesAfterHead),
-        (Feature::NoContent, Quirk::ClosesAfterNoContent),
-        (Feature::Refusal, Quirk::ContinuesThenRefuses),
+        (Head, Quirk::ClosesAfterHead),
+        (NoContent, Quirk::ClosesAfterNoContent),
+        (Refusal, Quirk::ContinuesThenRefuses),
     ],
     ..SERVER
 };
 
 pub(crate) const WEBRICK: Program = Program {
     name: "WEBrick",
-    packages: "ruby-webrick",
-    files: &[
-        RUBY,
-        "/usr/share/rubygems-integration/all/specifications/webrick-1.8.1.gemspec",
-    ],
     command: |setup| run(setup, RUBY, "webrick.rb"),
-    lacks: &[
-        Feature::HalfClose,
-        Feature::Trailers,
-        Feature::Brotli,
-        Feature::Zstd,
-    ],
+    lacks: &[HalfClose, Trailers, Brotli, Zstd],
     copes: &[
-        (Feature::TlsPipelining, Quirk::ForgetsRequests),
-        (Feature::Refusal, Quirk::NeverContinues),
-        (Feature::NotModified, Quirk::IgnoresDates),
+        (TlsPipelining, Quirk::ForgetsRequests),
+        (Refusal, Quirk::NeverContinues),
+        (NotModified, Quirk::IgnoresDates),
     ],
-    ..SERVER
-};
-
-pub(crate) const GO: Program = Program {
-    name: "Go net/http",
-    packages: "golang-go",
-    installed_by: None,
-    files: &["/usr/bin/go"],
-    command: go,
-    lacks: &[Feature::Brotli, Feature::Zstd],
     ..SERVER
 };
 
 pub(crate) const GUNICORN: Program = Program {
     name: "gunicorn",
-    packages: "gunicorn",
-    files: &["/usr/bin/gunicorn"],
     command: gunicorn,
-    lacks: &[
-        Feature::AnnouncedEnd,
-        Feature::HalfClose,
-        Feature::Trailers,
-        Feature::Brotli,
-        Feature::Zstd,
-        Feature::Resumption,
-    ],
+    lacks: &[AnnouncedEnd, HalfClose, Trailers, Brotli, Zstd, Resumption],
     copes: &[
-        (Feature::Refusal, Quirk::ContinuesThenRefuses),
-        (Feature::Pipelining, Quirk::ForgetsRequests),
-        (Feature::TlsPipelining, Quirk::ForgetsRequests),
+        (Refusal, Quirk::ContinuesThenRefuses),
+        (Pipelining, Quirk::ForgetsRequests),
+        (TlsPipelining, Quirk::ForgetsRequests),
     ],
     ..SERVER
 };
 
 pub(crate) const PHP: Program = Program {
     name: "PHP built-in",
-    packages: "php-cli",
-    files: &["/usr/bin/php"],
     command: php,
     lacks: &[
-        Feature::KeepAlive,
-        Feature::IdleEnd,
-        Feature::Chunked,
-        Feature::Trailers,
-        Feature::Brotli,
-        Feature::Zstd,
-        Feature::Tls12,
-        Feature::Tls13,
-        Feature::Resumption,
-        Feature::TlsPipelining,
+        KeepAlive,
+        IdleEnd,
+        Chunked,
+        Trailers,
+        Brotli,
+        Zstd,
+        Tls12,
+        Tls13,
+        Resumption,
+        TlsPipelining,
     ],
     copes: &[
-        (Feature::Continue, Quirk::NeverContinues),
-        (Feature::Refusal, Quirk::NeverContinues),
-        (Feature::Pipelining, Quirk::NoPipelining),
+        (Continue, Quirk::NeverContinues),
+        (Refusal, Quirk::NeverContinues),
+        (Pipelining, Quirk::NoPipelining),
     ],
     ..SERVER
 };
 
 pub(crate) const PUMA: Program = Program {
     name: "Puma",
-    packages: "puma",
-    files: &["/usr/bin/puma"],
     command: puma,
-    lacks: &[
-        Feature::HalfClose,
-        Feature::Trailers,
-        Feature::Brotli,
-        Feature::Zstd,
-    ],
-    copes: &[(Feature::Refusal, Quirk::ContinuesThenRefuses)],
+    lacks: &[HalfClose, Trailers, Brotli, Zstd],
+    copes: &[(Refusal, Quirk::ContinuesThenRefuses)],
     ..SERVER
 };
 
 pub(crate) const UVICORN: Program = Program {
     name: "uvicorn",
-    packages: "uvicorn",
-    files: &["/usr/bin/uvicorn"],
     command: uvicorn,
-    lacks: &[
-        Feature::HalfClose,
-        Feature::Trailers,
-        Feature::Brotli,
-        Feature::Zstd,
-    ],
+    lacks: &[HalfClose, Trailers, Brotli, Zstd],
     ..SERVER
 };
 
@@ -198,17 +112,6 @@ fn run(setup: &Setup<'_>, interpreter: &str, script: &str) -> Option<Command> {
     let mut command = setup.application(interpreter);
     command.arg(data(script));
     Some(command)
-}
-
-fn go(setup: &Setup<'_>) -> Option<Command> {
-    let program = setup.place.join("server");
-    let mut go = Command::new("/usr/bin/go");
-    go.args(["build", "-o"])
-        .arg(&program)
-        .arg(data("server.go"));
-    let output = go.output().expect("run go");
-    assert!(output.status.success(), "{output:?}");
-    Some(setup.application(program.to_str()?))
 }
 
 fn gunicorn(setup: &Setup<'_>) -> Option<Command> {
@@ -274,5 +177,4 @@ fn uvicorn(setup: &Setup<'_>) -> Option<Command> {
 }
 
 const PYTHON: &str = "/usr/bin/python3";
-const NODE_JS: &str = "/usr/bin/node";
 const RUBY: &str = "/usr/bin/ruby";

@@ -3,15 +3,35 @@
 use std::process::Command;
 
 use super::{Program, SERVER};
+use crate::features::Feature::*;
 use crate::running::Setup;
 
 pub(crate) const GNUTLS_SERV: Program = Program {
     name: "gnutls-serv",
-    packages: "gnutls-bin",
-    files: &["/usr/bin/gnutls-serv"],
     hello: b"",
     command,
-    lacks: super::ALL_BUT_TLS,
+    // All but TLS.
+    lacks: &[
+        KeepAlive,
+        AnnouncedEnd,
+        IdleEnd,
+        HalfClose,
+        Head,
+        NotModified,
+        NoContent,
+        Chunked,
+        Trailers,
+        Continue,
+        Refusal,
+        EarlyAnswer,
+        Upload,
+        ChunkedUpload,
+        Gzip,
+        Brotli,
+        Zstd,
+        Pipelining,
+        TlsPipelining,
+    ],
     ..SERVER
 };
 

@@ -3,23 +3,16 @@
 use std::process::Command;
 
 use super::{Program, SERVER};
-use crate::features::Feature;
+use crate::features::Feature::*;
 use crate::quirk::Quirk;
 use crate::running::Setup;
 
 pub(crate) const H2O: Program = Program {
     name: "H2O",
-    packages: "h2o",
-    files: &["/usr/bin/h2o"],
     forwards: true,
     command,
-    lacks: &[
-        Feature::AnnouncedEnd,
-        Feature::HalfClose,
-        Feature::Trailers,
-        Feature::Zstd,
-    ],
-    copes: &[(Feature::Refusal, Quirk::ContinuesThenRefuses)],
+    lacks: &[AnnouncedEnd, HalfClose, Trailers, Zstd],
+    copes: &[(Refusal, Quirk::ContinuesThenRefuses)],
     ..SERVER
 };
 

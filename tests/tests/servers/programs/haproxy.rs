@@ -2,18 +2,15 @@
 
 use std::process::Command;
 
-use super::{Program, SERVER, Script};
-use crate::features::Feature;
+use super::{Program, SERVER};
+use crate::features::Feature::*;
 use crate::running::Setup;
 
 pub(crate) const HAPROXY: Program = Program {
     name: "HAProxy",
-    packages: "haproxy",
-    installed_by: Some(Script::Run),
-    files: &["/usr/sbin/haproxy"],
     forwards: true,
     command,
-    lacks: &[Feature::AnnouncedEnd, Feature::Brotli, Feature::Zstd],
+    lacks: &[AnnouncedEnd, Brotli, Zstd],
     ..SERVER
 };
 

@@ -3,22 +3,16 @@
 use std::process::Command;
 
 use super::{Program, SERVER};
-use crate::features::Feature;
+use crate::features::Feature::*;
 use crate::quirk::Quirk;
 use crate::running::Setup;
 
 pub(crate) const LIGHTTPD: Program = Program {
     name: "lighttpd",
-    packages: "lighttpd lighttpd-mod-deflate lighttpd-mod-openssl",
-    files: &[
-        "/usr/sbin/lighttpd",
-        "/usr/lib/lighttpd/mod_deflate.so",
-        "/usr/lib/lighttpd/mod_openssl.so",
-    ],
     forwards: true,
     command,
-    lacks: &[Feature::HalfClose, Feature::Chunked],
-    copes: &[(Feature::Trailers, Quirk::TrailerInHead)],
+    lacks: &[HalfClose, Chunked],
+    copes: &[(Trailers, Quirk::TrailerInHead)],
     ..SERVER
 };
 

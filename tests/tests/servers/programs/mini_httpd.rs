@@ -3,35 +3,33 @@
 use std::process::Command;
 
 use super::{Program, SERVER};
-use crate::features::Feature;
+use crate::features::Feature::*;
 use crate::quirk::Quirk;
 use crate::running::Setup;
 
 pub(crate) const MINI_HTTPD: Program = Program {
     name: "mini_httpd",
-    packages: "mini-httpd",
-    files: &["/usr/sbin/mini_httpd"],
     command,
     lacks: &[
-        Feature::KeepAlive,
-        Feature::AnnouncedEnd,
-        Feature::IdleEnd,
-        Feature::HalfClose,
-        Feature::NoContent,
-        Feature::Chunked,
-        Feature::Trailers,
-        Feature::Continue,
-        Feature::Refusal,
-        Feature::EarlyAnswer,
-        Feature::Upload,
-        Feature::ChunkedUpload,
-        Feature::Gzip,
-        Feature::Brotli,
-        Feature::Zstd,
+        KeepAlive,
+        AnnouncedEnd,
+        IdleEnd,
+        HalfClose,
+        NoContent,
+        Chunked,
+        Trailers,
+        Continue,
+        Refusal,
+        EarlyAnswer,
+        Upload,
+        ChunkedUpload,
+        Gzip,
+        Brotli,
+        Zstd,
     ],
     copes: &[
-        (Feature::Pipelining, Quirk::NoPipelining),
-        (Feature::TlsPipelining, Quirk::NoPipelining),
+        (Pipelining, Quirk::NoPipelining),
+        (TlsPipelining, Quirk::NoPipelining),
     ],
     ..SERVER
 };

@@ -2,21 +2,15 @@
 
 use std::process::Command;
 
-use super::{Program, SERVER, Script, as_root};
-use crate::features::Feature;
+use super::{Program, SERVER, as_root};
+use crate::features::Feature::*;
 use crate::running::Setup;
 
 pub(crate) const NGINX: Program = Program {
     name: "nginx",
-    packages: "nginx-light libnginx-mod-http-brotli-filter",
-    installed_by: Some(Script::Run),
-    files: &[
-        "/usr/sbin/nginx",
-        "/usr/lib/nginx/modules/ngx_http_brotli_filter_module.so",
-    ],
     forwards: true,
     command,
-    lacks: &[Feature::Zstd],
+    lacks: &[Zstd],
     ..SERVER
 };
 

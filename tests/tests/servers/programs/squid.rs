@@ -3,22 +3,14 @@
 use std::process::Command;
 
 use super::{Program, SERVER};
-use crate::features::Feature;
+use crate::features::Feature::*;
 use crate::running::Setup;
 
 pub(crate) const SQUID: Program = Program {
     name: "Squid",
-    packages: "squid-openssl",
-    files: &["/usr/sbin/squid"],
     forwards: true,
     command,
-    lacks: &[
-        Feature::AnnouncedEnd,
-        Feature::HalfClose,
-        Feature::Trailers,
-        Feature::Brotli,
-        Feature::Zstd,
-    ],
+    lacks: &[AnnouncedEnd, HalfClose, Trailers, Brotli, Zstd],
     ..SERVER
 };
 

@@ -3,29 +3,27 @@
 use std::process::Command;
 
 use super::{Program, SERVER};
-use crate::features::Feature;
+use crate::features::Feature::*;
 use crate::quirk::Quirk;
 use crate::running::Setup;
 
 pub(crate) const VARNISH: Program = Program {
     name: "Varnish",
-    packages: "varnish",
-    files: &["/usr/sbin/varnishd"],
     forwards: true,
     command,
     lacks: &[
-        Feature::AnnouncedEnd,
-        Feature::HalfClose,
-        Feature::Chunked,
-        Feature::Trailers,
-        Feature::Brotli,
-        Feature::Zstd,
-        Feature::Tls12,
-        Feature::Tls13,
-        Feature::Resumption,
-        Feature::TlsPipelining,
+        AnnouncedEnd,
+        HalfClose,
+        Chunked,
+        Trailers,
+        Brotli,
+        Zstd,
+        Tls12,
+        Tls13,
+        Resumption,
+        TlsPipelining,
     ],
-    copes: &[(Feature::Refusal, Quirk::ContinuesThenRefuses)],
+    copes: &[(Refusal, Quirk::ContinuesThenRefuses)],
     ..SERVER
 };
 
