@@ -6,6 +6,7 @@ pub mod alone;
 pub mod clients;
 pub mod dns;
 pub mod port;
+pub mod process;
 pub mod program;
 pub mod proxies;
 pub mod script;

@@ -1,24 +1,15 @@
 //! Real proxies (tinyproxy and microsocks), each on a free port, stopped on drop.
 
-use std::fs::{self, File};
-use std::net::{SocketAddr, TcpStream};
+use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use tempfile::TempDir;
-
-use crate::port::Port;
-use crate::script::PATIENCE;
+use crate::process::Process;
 
 /// A running proxy that asks for a user and a password.
 #[derive(Debug)]
-pub struct ProxyServer {
-    port: Port,
-    child: Child,
-    _directory: TempDir,
-}
+pub struct ProxyServer(Process);
 
 /// What a [`ProxyServer`] lets in.
 pub const PROXY_USER: (&str, &str) = ("user", "secret");
@@ -62,43 +53,12 @@ impl ProxyServer {
     }
 
     fn start(command: impl Fn(SocketAddr, &Path) -> Command) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let port = Port::reserve().expect("a free port");
-        let mut command = command(port.address(), directory.path());
-        let log = directory.path().join("error.log");
-        let output = File::create(&log).expect("a log file");
-        command.stdout(output.try_clone().expect("a log file"));
-        let child = command.stderr(output).spawn();
-        let mut proxy = Self {
-            child: child.unwrap_or_else(|error| panic!("{command:?} does not run here: {error}")),
-            port,
-            _directory: directory,
-        };
-        let started = Instant::now();
-        while TcpStream::connect(proxy.port.address()).is_err() {
-            let over = !matches!(proxy.child.try_wait(), Ok(None));
-            let log = fs::read_to_string(&log).unwrap_or_default();
-            assert!(
-                !over && started.elapsed() < PATIENCE,
-                "{command:?} is not up: {log}"
-            );
-            thread::sleep(RETRY_INTERVAL);
-        }
-        proxy
+        let process = Process::start(|address, directory| Some(command(address, directory)));
+        Self(process.expect("a command"))
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.port.address()
+        self.0.address()
     }
 }
-
-impl Drop for ProxyServer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Between two looks at a proxy that is starting.
-const RETRY_INTERVAL: Duration = Duration::from_millis(5);

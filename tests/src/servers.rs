@@ -1,26 +1,21 @@
 //! Real web servers over a directory (nginx, Apache httpd and Python's `http.server`), each with a generated configuration in
 //! a temporary directory, on a free port, as the current user, stopped on drop.
 
-use std::fs::{self, File};
-use std::net::{SocketAddr, TcpStream};
+use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
+use rustix::process::Signal;
 
-use crate::port::Port;
+use crate::process::{LOG, Process};
 use crate::script::PATIENCE;
 
 /// A running server.
 #[derive(Debug)]
 pub struct WebServer {
     kind: Kind,
-    port: Port,
-    child: Child,
-    directory: TempDir,
+    process: Process,
 }
 
 /// Which server to run, and what in its configuration matters to a test.
@@ -66,33 +61,32 @@ impl WebServer {
     /// # Panics
     /// When the server is not installed or does not come up; its error log is in the message.
     pub fn start(kind: Kind, root: &Path) -> Self {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let port = Port::reserve().expect("a free port");
-        let child = run(&kind, port.address(), root, directory.path());
-        let mut server = Self {
-            kind,
-            port,
-            child,
-            directory,
-        };
-        server.wait_ready();
-        server
+        let process = Process::start(|at, directory| Some(command(&kind, at, root, directory)));
+        let process = process.expect("a command");
+        Self { kind, process }
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.port.address()
+        self.process.address()
     }
 
     /// The URL of its root directory.
     pub fn url(&self) -> String {
-        format!("http://{}/", self.port.address())
+        format!("http://{}/", self.address())
     }
 
     /// Stops the server, so that its log is complete, and returns the request lines that it logged, in order.
     pub fn stop(mut self) -> Vec<Vec<u8>> {
-        self.shut_down_gracefully();
-        let log = fs::read(self.directory.path().join(ACCESS_LOG)).unwrap_or_default();
+        // So that it finishes what it is answering and logging.
+        let (gracefully, log) = match self.kind {
+            Kind::Nginx { .. } => (Signal::QUIT, ACCESS_LOG),
+            Kind::Apache { .. } => (Signal::WINCH, ACCESS_LOG),
+            // It logs before it answers. INT may be ignored here, as for what a shell has put in the background.
+            Kind::Python => (Signal::TERM, LOG),
+        };
+        self.process.end(gracefully, PATIENCE);
+        let log = self.process.written(log);
         let lines = log.split(|byte| *byte == b'\n');
         lines
             .filter_map(|line| match self.kind {
@@ -104,83 +98,11 @@ impl WebServer {
             .map(<[u8]>::to_vec)
             .collect()
     }
-
-    fn wait_ready(&mut self) {
-        let started = Instant::now();
-        while TcpStream::connect(self.port.address()).is_err() {
-            let (exited, kind, log) = (self.has_exited(), &self.kind, self.error_log());
-            assert!(!exited, "{kind:?} did not start: {log}");
-            assert!(started.elapsed() < PATIENCE, "{kind:?} is not up: {log}");
-            thread::sleep(RETRY_INTERVAL);
-        }
-    }
-
-    /// Ends the server gracefully, so that it finishes what it is answering and logging.
-    fn shut_down_gracefully(&mut self) {
-        self.end_with(match self.kind {
-            Kind::Nginx { .. } => Signal::QUIT,
-            Kind::Apache { .. } => Signal::WINCH,
-            // It logs before it answers. INT may be ignored here, as for what a shell has put in the background.
-            Kind::Python => Signal::TERM,
-        });
-    }
-
-    /// Ends the server at once.
-    fn shut_down(&mut self) {
-        self.end_with(Signal::TERM);
-    }
-
-    /// Sends a signal that makes the server end, and kills it if it does not.
-    fn end_with(&mut self, signal: Signal) {
-        if self.has_exited() {
-            return;
-        }
-        self.signal(signal);
-        let started = Instant::now();
-        while !self.has_exited() {
-            if started.elapsed() > PATIENCE {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-            }
-            thread::sleep(RETRY_INTERVAL);
-        }
-    }
-
-    fn has_exited(&mut self) -> bool {
-        !matches!(self.child.try_wait(), Ok(None))
-    }
-
-    fn signal(&self, signal: Signal) {
-        let id = i32::try_from(self.child.id()).ok();
-        if let Some(pid) = id.and_then(Pid::from_raw) {
-            let _ = kill_process(pid, signal);
-        }
-    }
-
-    fn error_log(&self) -> String {
-        fs::read_to_string(self.directory.path().join(ERROR_LOG)).unwrap_or_default()
-    }
-}
-
-impl Drop for WebServer {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            eprintln!("{:?} logged: {}", self.kind, self.error_log());
-        }
-        self.shut_down();
-    }
-}
-
-fn run(kind: &Kind, address: SocketAddr, root: &Path, directory: &Path) -> Child {
-    command(kind, address, root, directory)
-        .spawn()
-        .unwrap_or_else(|error| panic!("{kind:?} does not run here: {error}"))
 }
 
 /// The command that runs the server in the foreground, with its configuration written to `directory`.
 fn command(kind: &Kind, address: SocketAddr, root: &Path, directory: &Path) -> Command {
-    let error_log = File::create(directory.join(ERROR_LOG)).expect("a log file");
-    let mut command = match kind {
+    match kind {
         Kind::Nginx { extra } => nginx(
             directory,
             &nginx_configuration(&address.to_string(), root, extra),
@@ -196,18 +118,14 @@ fn command(kind: &Kind, address: SocketAddr, root: &Path, directory: &Path) -> C
             command
         }
         Kind::Python => {
-            let log = File::create(directory.join(ACCESS_LOG)).expect("a log file");
             let mut command = Command::new("python3");
             command.args(["-u", "-c", PYTHON_SERVER, "--bind"]);
             command.arg(address.ip().to_string());
             command.arg("--directory").arg(root);
             command.arg(address.port().to_string());
-            command.stdout(Stdio::null()).stderr(log);
-            return command;
+            command
         }
-    };
-    command.stdout(Stdio::null()).stderr(error_log);
-    command
+    }
 }
 
 fn nginx(directory: &Path, configuration: &str) -> Command {
@@ -320,5 +238,3 @@ const PYTHON_SERVER: &str = "import runpy, socketserver\n\
 const ACCESS_LOG: &str = "access.log";
 const ERROR_LOG: &str = "error.log";
 const APACHE_MODULES: &str = "/usr/lib/apache2/modules";
-/// Between two looks at a server that is starting or stopping.
-const RETRY_INTERVAL: Duration = Duration::from_millis(5);

@@ -1,18 +1,12 @@
-//! A server that runs: started on a free port with a directory of its own, ended on drop.
+//! A server that runs, in one of its flavors.
 
-use std::fs::{self, File, Permissions};
-use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use courser::{HostClient, Upstream};
-use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
-use tests::port::Port;
-use tests::script::PATIENCE;
+use tests::process::Process;
 
 use crate::matrix::patient;
 use crate::programs::Program;
@@ -124,12 +118,7 @@ pub(crate) fn data(name: &str) -> PathBuf {
 }
 
 /// A running server.
-pub(crate) struct Running {
-    program: &'static Program,
-    port: Port,
-    child: Child,
-    place: TempDir,
-}
+pub(crate) struct Running(Process);
 
 impl Running {
     /// Starts a server and waits until it accepts connections; `None` if it has no such flavor.
@@ -137,43 +126,28 @@ impl Running {
     /// # Panics
     /// When the server does not come up; its log is in the message.
     pub(crate) fn start(
-        program: &'static Program,
+        program: &Program,
         flavor: Flavor,
         site: &Site,
         backend: Option<SocketAddr>,
     ) -> Option<Self> {
-        let place = tempfile::tempdir().expect("a temporary directory");
-        // Some servers give up the rights of root, and write here then.
-        fs::set_permissions(place.path(), Permissions::from_mode(0o777)).expect("permissions");
-        let port = Port::reserve().expect("a free port");
-        let mut command = (program.command)(&Setup {
-            address: port.address(),
-            flavor,
-            site,
-            place: place.path(),
-            backend,
-        })?;
-        let log = File::create(place.path().join(LOG)).expect("a log file");
-        command
-            .current_dir(place.path())
-            .env("HOME", place.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("a log file"))
-            .stderr(log);
-        let child = spawn(&mut command);
-        let mut server = Self {
-            program,
-            port,
-            child,
-            place,
-        };
-        server.wait_ready();
-        Some(server)
+        let process = Process::start(|address, place| {
+            let mut command = (program.command)(&Setup {
+                address,
+                flavor,
+                site,
+                place,
+                backend,
+            })?;
+            command.env("HOME", place);
+            Some(command)
+        });
+        process.map(Self)
     }
 
     /// Where it listens.
     pub(crate) fn address(&self) -> SocketAddr {
-        self.port.address()
+        self.0.address()
     }
 
     /// A client of this server.
@@ -187,71 +161,6 @@ impl Running {
 
     /// What the server wrote.
     pub(crate) fn log(&self) -> String {
-        let mut text = format!("--- {}\n", self.program.name);
-        for entry in fs::read_dir(self.place.path())
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            if entry
-                .path()
-                .extension()
-                .is_some_and(|extension| extension == "log")
-            {
-                text += &fs::read_to_string(entry.path()).unwrap_or_default();
-            }
-        }
-        text
-    }
-
-    fn wait_ready(&mut self) {
-        let started = Instant::now();
-        while TcpStream::connect(self.address()).is_err() {
-            let (exited, name, log) = (self.has_exited(), self.program.name, self.log());
-            assert!(!exited, "{name} did not start: {log}");
-            assert!(started.elapsed() < PATIENCE, "{name} is not up: {log}");
-            thread::sleep(RETRY_INTERVAL);
-        }
-    }
-
-    /// Asks the server to end, and kills it if it does not.
-    fn stop(&mut self) {
-        if self.has_exited() {
-            return;
-        }
-        let id = i32::try_from(self.child.id()).ok();
-        if let Some(pid) = id.and_then(Pid::from_raw) {
-            let _ = kill_process(pid, Signal::TERM);
-        }
-        let started = Instant::now();
-        while !self.has_exited() {
-            if started.elapsed() > GRACE {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-            }
-            thread::sleep(RETRY_INTERVAL);
-        }
-    }
-
-    fn has_exited(&mut self) -> bool {
-        !matches!(self.child.try_wait(), Ok(None))
+        self.0.log()
     }
 }
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-fn spawn(command: &mut Command) -> Child {
-    command
-        .spawn()
-        .unwrap_or_else(|error| panic!("{command:?} does not run here: {error}"))
-}
-
-const LOG: &str = "output.log";
-/// Between two looks at a server that is starting or stopping.
-const RETRY_INTERVAL: Duration = Duration::from_millis(5);
-/// For how long a server may end by itself.
-const GRACE: Duration = Duration::from_secs(5);
