@@ -2,7 +2,7 @@
 //!
 //! What needs a program that may not be there is ignored, with the reason. Each module is a filter: `real_servers::`,
 //! `find_servers::` and `find_gnu::` need nginx, Apache httpd, tinyproxy, microsocks and python3, `curl::` needs
-//! curl, `websocket::` needs python3-aiohttp, and `blackbox::poor_network::` a network namespace.
+//! curl, and `blackbox::poor_network::` needs a network namespace.
 
 mod blackbox;
 mod curl;
@@ -10,4 +10,3 @@ mod find_gnu;
 mod find_servers;
 mod real_servers;
 mod security_page;
-mod websocket;
