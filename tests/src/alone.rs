@@ -1,4 +1,4 @@
-//! Tests that need a process and a network of their own: to count descriptors and ports, and to lose packets.
+//! Tests that need a process and a network of their own, to count descriptors and ports.
 
 use std::env;
 use std::fs;
@@ -19,8 +19,7 @@ pub fn in_own_network(test: &str, body: impl FnOnce()) {
     if !rustix::process::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);
     }
-    // With the full size of a loopback packet, one of them is a whole answer.
-    let set_up = "ip link set lo up mtu 1500 && exec \"$0\" \"$@\"";
+    let set_up = "ip link set lo up && exec \"$0\" \"$@\"";
     let output = command
         .args(["--net", "sh", "-c", set_up])
         .arg(program)
@@ -44,14 +43,6 @@ pub fn descriptors() -> usize {
 /// one of theirs may have been counted before.
 pub fn assert_descriptors(before: usize, what: &str) {
     eventually(what, || descriptors() <= before);
-}
-
-/// Runs a program of the system, such as `tc`; false if that fails.
-pub fn command(line: &str) -> bool {
-    let mut words = line.split_whitespace();
-    let program = words.next().unwrap_or_default();
-    let output = Command::new(program).args(words).output();
-    output.is_ok_and(|output| output.status.success())
 }
 
 const ALONE: &str = "COURSER_TEST_ALONE";

@@ -27,12 +27,3 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// A small response that ends the connection.
 const CLOSING: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";
-
-/// A response with that body, framed by its length.
-fn response(body: impl AsRef<[u8]>) -> Vec<u8> {
-    let body = body.as_ref();
-    let mut bytes =
-        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).into_bytes();
-    bytes.extend(body);
-    bytes
-}

@@ -1,11 +1,10 @@
-//! Networks with too few ports, and networks that lose packets: each test has a network of its own. What else may happen to
-//! a connection is in `engine/tests/sim`, and its errors are in the tables of `engine/src/proto/tests.rs`.
+//! A network with too few ports, which belongs to the test alone. What else may happen to a connection is in
+//! `engine/tests/sim`, and its errors are in the tables of `engine/src/proto/tests.rs`.
 
 use std::fs;
-use std::num::NonZeroUsize;
 
-use courser::{BatchConfig, Call, HostConfig, Request, Response};
-use tests::alone::{assert_descriptors, command, descriptors, in_own_network};
+use courser::{BatchConfig, Call, Request, Response};
+use tests::alone::{assert_descriptors, descriptors, in_own_network};
 use tests::clients::{assert_nothing_left, client_with, config, drive_all, drive_until};
 use tests::script::{Gate, Server, connection};
 
@@ -42,49 +41,6 @@ fn ports_run_out() {
         for (_, done) in client.call_many(calls, BatchConfig::default()) {
             done.outcome.unwrap();
         }
-        client.close_idle();
-        server.wait_all_ended();
-        assert_descriptors(before, "all connections are gone");
-        assert_nothing_left(client, &server);
-    });
-}
-
-#[test]
-#[ignore = "needs a network namespace"]
-fn packets_are_lost() {
-    in_own_network("blackbox::poor_network::packets_are_lost", || {
-        let server = Server::answer(|request| {
-            let target = request.target();
-            super::response(target.repeat(20_000 / target.len()))
-        });
-        // One in ten, at random; or, where the system cannot do that, what a short queue before a slow line has no
-        // room for.
-        let lossy = command("tc qdisc add dev lo root netem loss 10% delay 1ms")
-            || command("tc qdisc add dev lo root tbf rate 16mbit burst 4kb limit 6kb");
-        assert!(lossy, "tc can lose no packets here");
-        let config = HostConfig {
-            max_connections: NonZeroUsize::new(16).unwrap(),
-            ..config()
-        };
-        let mut client = client_with(&server, config);
-        let before = descriptors();
-        let calls = (0..100).map(|n| Call::new(Request::get(format!("/{n:04}")), Response::new()));
-        for (number, done) in client.call_many(calls, BatchConfig::default()) {
-            done.outcome.unwrap();
-            let target = format!("/{number:04}");
-            assert_eq!(
-                done.response.body(),
-                target.repeat(20_000 / target.len()).as_bytes()
-            );
-        }
-        let shown = std::process::Command::new("tc")
-            .args("-s qdisc show dev lo".split(' '))
-            .output();
-        let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
-        let (_, dropped) = shown.split_once("dropped ").unwrap();
-        let dropped: u64 = dropped.split([',', ' ']).next().unwrap().parse().unwrap();
-        println!("{dropped} packets dropped");
-        assert!(dropped > 0, "{shown}");
         client.close_idle();
         server.wait_all_ended();
         assert_descriptors(before, "all connections are gone");
