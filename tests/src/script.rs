@@ -16,8 +16,7 @@
 //! sleeps: a step waits for bytes, for the end of the stream or for a [`Gate`] that the test opens. Each wait is cut
 //! by [`PATIENCE`], so that a broken client fails a test instead of hanging it.
 
-use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -431,31 +430,17 @@ struct Shared {
     stopping: AtomicBool,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Log {
     accepted: usize,
     ended: usize,
     requests: Vec<Request>,
-    stray: Vec<u8>,
     taken: Vec<Vec<u8>>,
     sessions: Vec<Session>,
     /// How each connection's script ended, for the message of a failing test.
     endings: Vec<String>,
     /// Connections that a dropped server shuts down.
     sockets: Vec<Arc<Socket>>,
-}
-
-impl std::fmt::Debug for Log {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Log")
-            .field("accepted", &self.accepted)
-            .field("ended", &self.ended)
-            .field("requests", &self.requests)
-            .field("stray", &self.stray.len())
-            .field("sessions", &self.sessions)
-            .field("endings", &self.endings)
-            .finish()
-    }
 }
 
 impl Shared {
@@ -498,9 +483,7 @@ fn accept_all(listener: &Socket, shared: &Arc<Shared>) {
         thread::spawn(move || {
             let mut connection = Connection {
                 index,
-                layers: Layers::new(Arc::clone(&socket)),
-                socket,
-                received: VecDeque::new(),
+                stream: BufReader::with_capacity(BUFFER, Layers::Plain(socket)),
                 shared: Arc::clone(&shared),
             };
             let ending = match connection.serve() {
@@ -520,11 +503,7 @@ fn accept_all(listener: &Socket, shared: &Arc<Shared>) {
 /// The server's side of one connection.
 struct Connection {
     index: usize,
-    socket: Arc<Socket>,
-    /// The same socket, under the TLS sessions there are.
-    layers: Layers,
-    /// Received and not yet consumed by a step.
-    received: VecDeque<u8>,
+    stream: BufReader<Layers>,
     shared: Arc<Shared>,
 }
 
@@ -535,10 +514,10 @@ enum Ending {
 
 impl Connection {
     fn serve(&mut self) -> io::Result<Ending> {
-        self.socket.set_read_timeout(Some(PATIENCE))?;
-        self.socket.set_write_timeout(Some(PATIENCE))?;
+        self.socket().set_read_timeout(Some(PATIENCE))?;
+        self.socket().set_write_timeout(Some(PATIENCE))?;
         // Fails on a Unix socket, which sends each write at once anyway.
-        let _ = self.socket.set_tcp_nodelay(true);
+        let _ = self.socket().set_tcp_nodelay(true);
         let shared = Arc::clone(&self.shared);
         match &shared.behaviour {
             Behaviour::List(scripts) => match scripts.get(self.index) {
@@ -567,16 +546,17 @@ impl Connection {
                     }
                 }
                 Step::Take(count) => {
-                    while self.received.len() < *count {
-                        if self.receive()? == 0 {
+                    let mut bytes = Vec::new();
+                    match self.read_exactly(*count, &mut bytes) {
+                        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                             return Ok(Ending::ByClient);
                         }
+                        read => read?,
                     }
-                    let bytes = self.received.drain(..*count).collect();
                     self.shared.change(|log| log.taken.push(bytes));
                 }
                 Step::Tls(acceptor) => self.secure(acceptor)?,
-                Step::CloseNotify => self.layers.close_notify()?,
+                Step::CloseNotify => self.stream.get_mut().close_notify()?,
                 Step::Relay(address) => return self.relay(*address),
                 Step::Send(bytes) => self.write(bytes)?,
                 Step::Always(bytes) => {
@@ -588,10 +568,10 @@ impl Connection {
                 }
                 Step::Wait(gate) => gate.pass()?,
                 Step::SmallBuffers => {
-                    self.socket.set_recv_buffer_size(SMALL_BUFFER)?;
-                    self.socket.set_send_buffer_size(SMALL_BUFFER)?;
+                    self.socket().set_recv_buffer_size(SMALL_BUFFER)?;
+                    self.socket().set_send_buffer_size(SMALL_BUFFER)?;
                 }
-                Step::HalfClose => self.socket.shutdown(Shutdown::Write)?,
+                Step::HalfClose => self.socket().shutdown(Shutdown::Write)?,
                 Step::Close => return self.close(),
                 Step::Reset => return self.reset(),
             }
@@ -600,10 +580,10 @@ impl Connection {
     }
 
     fn secure(&mut self, acceptor: &Acceptor) -> io::Result<()> {
-        if !self.received.is_empty() {
+        if !self.stream.buffer().is_empty() {
             return Err(io::Error::other("bytes of the client before its handshake"));
         }
-        let session = self.layers.accept(acceptor)?;
+        let session = self.stream.get_mut().accept(acceptor)?;
         self.shared.change(|log| log.sessions.push(session));
         Ok(())
     }
@@ -612,7 +592,7 @@ impl Connection {
         let there = TcpStream::connect(address)?;
         there.set_read_timeout(Some(PATIENCE))?;
         there.set_nodelay(true)?;
-        let here = Arc::clone(&self.socket);
+        let here = Arc::clone(self.socket());
         let back = thread::spawn({
             let mut there = there.try_clone()?;
             move || {
@@ -620,46 +600,36 @@ impl Connection {
                 let _ = here.shutdown(Shutdown::Write);
             }
         });
-        let early: Vec<u8> = self.received.drain(..).collect();
-        (&there).write_all(&early)?;
-        let copied = io::copy(&mut &*self.socket, &mut &there);
+        let copied = io::copy(&mut self.stream, &mut &there);
         let _ = there.shutdown(Shutdown::Write);
         let _ = back.join();
         copied.map(|_| Ending::ByClient)
     }
 
-    /// Waits for the client to close; what it still sends is recorded as stray.
+    /// Waits for the client to close, whatever it still sends.
     fn await_end(&mut self) -> io::Result<Ending> {
-        loop {
-            let stray: Vec<u8> = self.received.drain(..).collect();
-            self.shared.change(|log| log.stray.extend(stray));
-            match self.receive() {
-                Ok(0) => return Ok(Ending::ByClient),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    return Ok(Ending::ByClient);
-                }
-                Err(error) => return Err(error),
-            }
+        match io::copy(&mut self.stream, &mut io::sink()) {
+            Err(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(error),
+            _ => Ok(Ending::ByClient),
         }
     }
 
     fn close(&mut self) -> io::Result<Ending> {
         self.hang_up();
-        self.socket.shutdown(Shutdown::Both)?;
+        self.socket().shutdown(Shutdown::Both)?;
         Ok(Ending::Closed)
     }
 
     fn reset(&mut self) -> io::Result<Ending> {
         self.hang_up();
         // With a linger time of zero the close that follows, on dropping the last handle, sends RST.
-        self.socket.set_linger(Some(Duration::ZERO))?;
+        self.socket().set_linger(Some(Duration::ZERO))?;
         Ok(Ending::Closed)
     }
 
     /// Leaves the thread's own handle as the only one, so that dropping it closes the descriptor.
     fn hang_up(&self) {
-        let own = &self.socket;
+        let own = self.socket();
         self.shared
             .log()
             .sockets
@@ -668,119 +638,77 @@ impl Connection {
 
     /// The next request, or `None` if the client closed before its first byte.
     fn read_request(&mut self, with_body: bool) -> io::Result<Option<Request>> {
-        let Some(head_length) = self.read_until(0, b"\r\n\r\n")? else {
-            return Ok(None);
-        };
-        let bytes: Vec<u8> = self.received.iter().take(head_length).copied().collect();
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"\r\n\r\n") {
+            match self.read_line(&mut bytes) {
+                Err(_) if bytes.is_empty() => return Ok(None),
+                read => read?,
+            }
+        }
         let mut request = Request {
             connection: self.index,
+            head_length: bytes.len(),
             bytes,
-            head_length,
         };
-        let end = if with_body {
-            self.body_end(&request)?
-        } else {
-            head_length
-        };
-        request.bytes = self.received.drain(..end).collect();
+        if with_body {
+            self.read_body(&mut request)?;
+        }
         Ok(Some(request))
     }
 
-    /// Where the body of `request`, whose head is at the front of the received bytes, ends. Reads up to there.
-    fn body_end(&mut self, request: &Request) -> io::Result<usize> {
+    fn read_body(&mut self, request: &mut Request) -> io::Result<()> {
         if let [coding] = request.header("Transfer-Encoding").as_slice() {
             assert_eq!(coding, "chunked", "a coding that the client may not send");
-            return self.chunked_end(request.head_length);
+            return self.read_chunks(&mut request.bytes);
         }
         let length = match request.header("Content-Length").as_slice() {
             [] => 0,
             [one] => one.parse().map_err(io::Error::other)?,
             more => return Err(io::Error::other(format!("Content-Length {more:?}"))),
         };
-        let end = request.head_length + length;
-        while self.received.len() < end {
-            self.receive_or_fail()?;
-        }
-        Ok(end)
+        self.read_exactly(length, &mut request.bytes)
     }
 
-    fn chunked_end(&mut self, mut at: usize) -> io::Result<usize> {
+    fn read_chunks(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
         loop {
-            let line_end = self.require(at, b"\r\n")?;
-            let line: Vec<u8> = self.received.range(at..line_end - 2).copied().collect();
-            let line = String::from_utf8(line).map_err(io::Error::other)?;
-            let size = usize::from_str_radix(&line, 16).map_err(io::Error::other)?;
-            at = line_end;
+            let begin = bytes.len();
+            self.read_line(bytes)?;
+            let line = str::from_utf8(&bytes[begin..]).map_err(io::Error::other)?;
+            let size = usize::from_str_radix(line.trim_end(), 16).map_err(io::Error::other)?;
             if size == 0 {
                 break;
             }
-            at += size + 2;
-            while self.received.len() < at {
-                self.receive_or_fail()?;
-            }
+            self.read_exactly(size + 2, bytes)?;
         }
         // Trailer lines up to an empty one.
         loop {
-            let line_end = self.require(at, b"\r\n")?;
-            if line_end == at + 2 {
-                return Ok(line_end);
-            }
-            at = line_end;
-        }
-    }
-
-    fn require(&mut self, from: usize, mark: &[u8]) -> io::Result<usize> {
-        let end = self.read_until(from, mark)?;
-        end.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
-    }
-
-    /// The position after the first `mark` at or after `from`; `None` at the end of a stream that holds nothing.
-    fn read_until(&mut self, from: usize, mark: &[u8]) -> io::Result<Option<usize>> {
-        let mut searched = from;
-        loop {
-            let received = self.received.make_contiguous();
-            if let Some(at) = received
-                .get(searched..)
-                .unwrap_or_default()
-                .windows(mark.len())
-                .position(|window| window == mark)
-            {
-                return Ok(Some(searched + at + mark.len()));
-            }
-            searched = received.len().saturating_sub(mark.len() - 1).max(from);
-            if self.receive()? == 0 {
-                if self.received.is_empty() {
-                    return Ok(None);
-                }
-                return Err(io::ErrorKind::UnexpectedEof.into());
+            let begin = bytes.len();
+            self.read_line(bytes)?;
+            if bytes[begin..] == *b"\r\n" {
+                return Ok(());
             }
         }
     }
 
-    fn receive_or_fail(&mut self) -> io::Result<()> {
-        match self.receive()? {
+    fn read_line(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        match self.stream.read_until(b'\n', bytes)? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             _ => Ok(()),
         }
     }
 
-    fn receive(&mut self) -> io::Result<usize> {
-        let mut buffer = [0; 64 * 1024];
-        let count = match self.layers.read(&mut buffer) {
-            // The end of the connection without `close_notify`.
-            Err(error)
-                if self.layers.is_secure() && error.kind() == io::ErrorKind::UnexpectedEof =>
-            {
-                0
-            }
-            read => read?,
-        };
-        self.received.extend(&buffer[..count]);
-        Ok(count)
+    fn read_exactly(&mut self, count: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let begin = bytes.len();
+        bytes.resize(begin + count, 0);
+        self.stream.read_exact(&mut bytes[begin..])
+    }
+
+    fn socket(&self) -> &Arc<Socket> {
+        self.stream.get_ref().socket()
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.layers.write_all(bytes)
+        self.stream.get_mut().write_all(bytes)
     }
 
     fn record(&self, request: Request) {
@@ -810,3 +738,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Less than a loopback segment would need smaller writes, each waiting for a delayed acknowledgement.
 const SMALL_BUFFER: usize = 128 * 1024;
 const LISTEN_BACKLOG: i32 = 1024;
+/// The most that one read takes.
+const BUFFER: usize = 64 * 1024;

@@ -14,7 +14,7 @@ use rcgen::{
 use rustls::crypto::ring;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection};
+use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use socket2::Socket;
 
 /// A certificate authority.
@@ -157,33 +157,28 @@ pub struct Session {
     pub client_certificates: usize,
 }
 
-/// A connection with the sessions that lie over it, the innermost last.
-pub(crate) struct Layers {
-    socket: Arc<Socket>,
-    sessions: Vec<ServerConnection>,
+/// A connection, or a session over one.
+pub(crate) enum Layers {
+    Plain(Arc<Socket>),
+    Secure(Box<StreamOwned<ServerConnection, Self>>),
 }
 
 impl Layers {
-    pub(crate) fn new(socket: Arc<Socket>) -> Self {
-        Self {
-            socket,
-            sessions: Vec::new(),
+    pub(crate) fn socket(&self) -> &Arc<Socket> {
+        match self {
+            Self::Plain(socket) => socket,
+            Self::Secure(stream) => stream.sock.socket(),
         }
-    }
-
-    pub(crate) fn is_secure(&self) -> bool {
-        !self.sessions.is_empty()
     }
 
     /// Serves a handshake over what there is.
     pub(crate) fn accept(&mut self, acceptor: &Acceptor) -> io::Result<Session> {
         let mut session =
             ServerConnection::new(Arc::clone(&acceptor.config)).map_err(io::Error::other)?;
-        let mut below = self.top();
-        let done = session.complete_io(&mut below);
+        let done = session.complete_io(self);
         // Tickets, or the alert that says why.
         while session.wants_write() {
-            session.write_tls(&mut below)?;
+            session.write_tls(self)?;
         }
         done?;
         let seen = Session {
@@ -194,87 +189,49 @@ impl Layers {
                 .map(|name| String::from_utf8_lossy(name).into_owned()),
             client_certificates: session.peer_certificates().map_or(0, <[_]>::len),
         };
-        self.sessions.push(session);
+        let below = Self::Plain(Arc::clone(self.socket()));
+        let below = std::mem::replace(self, below);
+        *self = Self::Secure(Box::new(StreamOwned::new(session, below)));
         Ok(seen)
     }
 
     /// Ends the innermost session as it should be ended.
     pub(crate) fn close_notify(&mut self) -> io::Result<()> {
-        if let Some(mut session) = self.sessions.pop() {
-            session.send_close_notify();
-            let mut below = self.top();
-            while session.wants_write() {
-                session.write_tls(&mut below)?;
+        if let Self::Secure(stream) = self {
+            stream.conn.send_close_notify();
+            while stream.conn.wants_write() {
+                stream.conn.write_tls(&mut stream.sock)?;
             }
-            self.sessions.push(session);
         }
         Ok(())
-    }
-
-    fn top(&mut self) -> Layer<'_> {
-        Layer {
-            socket: &self.socket,
-            sessions: &mut self.sessions,
-        }
     }
 }
 
 impl Read for Layers {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        self.top().read(buf)
+        match self {
+            Self::Plain(socket) => (&**socket).read(buf),
+            Self::Secure(stream) => match stream.read(buf) {
+                // The end of the connection without `close_notify`.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+                read => read,
+            },
+        }
     }
 }
 
 impl Write for Layers {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.top().write(buf)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.top().flush()
-    }
-}
-
-/// The stream that the last of these sessions gives.
-struct Layer<'a> {
-    socket: &'a Socket,
-    sessions: &'a mut [ServerConnection],
-}
-
-impl Layer<'_> {
-    fn split(&mut self) -> Option<(&mut ServerConnection, Layer<'_>)> {
-        let (top, rest) = self.sessions.split_last_mut()?;
-        let below = Layer {
-            socket: self.socket,
-            sessions: rest,
-        };
-        Some((top, below))
-    }
-}
-
-impl Read for Layer<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let mut socket = self.socket;
-        match self.split() {
-            Some((top, mut below)) => rustls::Stream::new(top, &mut below).read(buf),
-            None => socket.read(buf),
-        }
-    }
-}
-
-impl Write for Layer<'_> {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        let mut socket = self.socket;
-        match self.split() {
-            Some((top, mut below)) => rustls::Stream::new(top, &mut below).write(buf),
-            None => socket.write(buf),
+        match self {
+            Self::Plain(socket) => (&**socket).write(buf),
+            Self::Secure(stream) => stream.write(buf),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self.split() {
-            Some((top, mut below)) => rustls::Stream::new(top, &mut below).flush(),
-            None => Ok(()),
+        match self {
+            Self::Plain(_) => Ok(()),
+            Self::Secure(stream) => stream.flush(),
         }
     }
 }
