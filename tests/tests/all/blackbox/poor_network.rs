@@ -5,7 +5,7 @@ use std::fs;
 
 use courser::{BatchConfig, Call, Request, Response};
 use tests::alone::{assert_descriptors, descriptors, in_own_network};
-use tests::clients::{assert_nothing_left, client_with, config, drive_all, drive_until};
+use tests::clients::{assert_none_left, client_with, config, drive_all, drive_until};
 use tests::script::{Gate, Server, connection};
 
 use super::OK;
@@ -44,6 +44,6 @@ fn ports_run_out() {
         client.close_idle();
         server.wait_all_ended();
         assert_descriptors(before, "all connections are gone");
-        assert_nothing_left(client, &server);
+        assert_none_left(client, [&server]);
     });
 }

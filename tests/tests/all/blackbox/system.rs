@@ -11,7 +11,7 @@ use courser::{
     Call, ErrorKind, HostClient, HostConfig, Phase, Request, Response, Sent, Shared, SharedConfig,
     SocketHook, SocketOptions, Timeouts, Upstream,
 };
-use tests::clients::{assert_nothing_left, client_with, config, run};
+use tests::clients::{assert_none_left, client_with, config, run};
 use tests::script::{PATIENCE, Server, connection};
 
 use super::OK;
@@ -36,7 +36,7 @@ fn fault_36_local_addresses_that_can_and_that_cannot_be_used() {
                 assert!(!usable);
             }
         }
-        assert_nothing_left(client, &server);
+        assert_none_left(client, [&server]);
     }
     assert_eq!(server.accepted(), 1);
 }
@@ -74,7 +74,7 @@ fn a_client_that_polls_busily_does_not_sleep() {
     }
     let slept = sleeps() - before;
     assert!(slept < 50, "slept {slept} times in 100 calls");
-    assert_nothing_left(client, &server);
+    assert_none_left(client, [&server]);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_client_that_polls_busily_keeps_its_limits_and_wakes() {
         let silent = Call::new(Request::get("/"), Response::new());
         let done = run(&mut client, [silent.timeout(Duration::from_millis(30))]).remove(0);
         assert!(done.outcome.unwrap_err().is_timeout());
-        assert_nothing_left(client, &server);
+        assert_none_left(client, [&server]);
         // Calls from another thread end the wait of the driving thread.
         let server = Server::every(connection().always(OK));
         let upstream = Upstream::tcp([server.address()]);

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use courser::{Call, Request, Response};
-use tests::clients::{assert_nothing_left, client, drive_all, drive_until};
+use tests::clients::{assert_none_left, client, drive_all, drive_until};
 use tests::script::{Gate, Server, connection};
 
 const REFUSED: &str = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig";
@@ -27,7 +27,7 @@ fn t13b_an_answer_followed_by_a_reset_is_delivered_not_the_broken_pipe() {
     completion.outcome.unwrap();
     assert_eq!(completion.response.status(), 413);
     assert_eq!(completion.response.body(), b"big");
-    assert_nothing_left(client, &server);
+    assert_none_left(client, [&server]);
 }
 
 /// Says `WouldBlock` until the gate is open, then gives bytes without end.

@@ -7,9 +7,7 @@ use courser::{
     AddressPolicy, Call, Config, ConnectTo, ErrorKind, HostClient, HostConfig, Proxies, Reply,
     Report, Request, Resolver, Response, TlsConfig, UnixSocket, Upstream,
 };
-use tests::clients::{
-    any_config, assert_none_left, assert_nothing_left, config, named_client, saying,
-};
+use tests::clients::{any_config, assert_none_left, config, named_client, saying};
 use tests::script::{PATIENCE, Server, connection};
 use tests::tls::{Acceptor, Authority};
 
@@ -94,7 +92,7 @@ fn an_upstream_by_its_url() {
     client.flush_name("api.example");
     get(&mut client);
     assert_eq!(client.dns_counters().asked, 2);
-    assert_nothing_left(client, &server);
+    assert_none_left(client, [&server]);
 }
 
 #[test]
@@ -106,7 +104,7 @@ fn settings_of_names_and_addresses_hold() {
     fixed.dns.resolve("api.example", None, [HERE]);
     let mut client = HostClient::with_resolver(upstream.clone(), fixed, Nobody).unwrap();
     get(&mut client);
-    assert_nothing_left(client, &server);
+    assert_none_left(client, [&server]);
 
     let denying = HostConfig {
         addresses: AddressPolicy::deny_private(),
