@@ -7,7 +7,7 @@ use courser::net::Net as _;
 use courser::net::sim::{Peer, SimNet};
 use courser::{Client, Codings, Config, ErrorKind, Phase, Redirects, Request, Response, Sent};
 
-use super::{Heard, client_of, hear, place, target, told};
+use super::{Heard, client_of, field, hear, place, target, told};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -71,18 +71,36 @@ fn locations_that_lead_nowhere() {
     }
 }
 
+/// What is for one server goes to no other one, and does not come back; on the same origin it stays. So does a host that
+/// the caller has named. Which URLs have one origin is in `engine/src/proto/url.rs`.
 #[test]
-fn what_was_left_behind_does_not_come_back() {
-    // From here to there and back again.
-    let (mut client, _, heard) = world(leading("http://2.sim/to/http://1.sim/to/"));
-    let mut request = Request::get("http://user:secret@1.sim/from");
-    request.header("Cookie", "secret=1");
-    let report = client.call(&mut request, &mut Response::new()).unwrap();
-    assert_eq!(report.redirects().len(), 2);
-    for name in ["cookie", "authorization"] {
-        let told = told(&heard, name);
-        let told: Vec<_> = told.iter().map(|(at, it)| (*at, it.is_some())).collect();
-        assert_eq!(told, [(1, true), (2, false), (1, false)], "{name}");
+fn credentials_stay_with_their_origin() {
+    let away = "http://2.sim/to/http://1.sim/to/";
+    for (location, hops, stays) in [("/to/", &[1, 1][..], true), (away, &[1, 2, 1], false)] {
+        let (mut client, _, heard) = world(leading(location));
+        let mut request = Request::get("http://1.sim/from");
+        request
+            .header("Authorization", "Bearer secret")
+            .header("Cookie", "session=secret")
+            .header("Proxy-Authorization", "Basic secret")
+            .sensitive_header("X-Api-Key", "secret")
+            .sensitive_header("User-Agent", "secret")
+            .header("Host", "own.example")
+            .header("X-Open", "open");
+        client.call(&mut request, &mut Response::new()).unwrap();
+        let heard = heard.borrow();
+        let expected = hops.iter().enumerate().map(|(hop, host)| {
+            let (secrets, named) = match hop == 0 || stays {
+                true => (5, "own.example".to_owned()),
+                false => (0, format!("{host}.sim")),
+            };
+            (*host, secrets, Some(named), Some("open".to_owned()))
+        });
+        let told = heard.iter().map(|(host, head)| {
+            let secrets = head.matches("secret").count();
+            (*host, secrets, field(head, "host"), field(head, "x-open"))
+        });
+        assert!(told.clone().eq(expected), "{:?}", told.collect::<Vec<_>>());
     }
 }
 
@@ -125,6 +143,11 @@ fn user_information() {
         .get("http://1.sim/from", &mut Response::new())
         .unwrap();
     assert_eq!(auth(&heard), [(1, None), (2, None), (2, None)]);
+    // Nor on the way back.
+    let (mut client, _, heard) = world(leading("http://2.sim/to/http://1.sim/to/"));
+    let url = "http://user:pass@1.sim/from";
+    client.get(url, &mut Response::new()).unwrap();
+    assert_eq!(auth(&heard), [(1, basic()), (2, None), (1, None)]);
     // What the caller says goes before the URL, and the URL of one call says nothing for the next one.
     let (mut client, _, heard) = world(leading("/"));
     let mut request = Request::get("http://user:pass@1.sim/");

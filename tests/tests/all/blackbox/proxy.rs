@@ -361,6 +361,12 @@ fn socks5_is_told_an_address_and_socks5h_a_name() {
         ("socks5", "http://a.example/", by_address.clone()),
         ("socks5", "http://192.0.2.7/", by_address.clone()),
         ("socks5h", "http://192.0.2.7/", by_address),
+        // Fixed for that port alone.
+        (
+            "socks5",
+            "http://a.example:8080/",
+            vec![5, 1, 0, 1, 192, 0, 2, 9, 0x1f, 0x90],
+        ),
         (
             "socks5h",
             "http://[2001:db8::7]:81/",
@@ -369,7 +375,10 @@ fn socks5_is_told_an_address_and_socks5h_a_name() {
     ];
     for (scheme, url, expected) in cases {
         let proxy = Server::play([socks(expected.len()).always(OK)]);
-        let mut client = named_client(config(all(scheme, &proxy)), saying(&["192.0.2.7"]));
+        let mut config = config(all(scheme, &proxy));
+        let fixed = "192.0.2.9".parse().unwrap();
+        config.host.dns.resolve("a.example", Some(8080), [fixed]);
+        let mut client = named_client(config, saying(&["192.0.2.7"]));
         let report = get(&mut client, url);
         assert!(report.timings().proxy.is_some());
         assert!(get(&mut client, url).reused());
@@ -377,20 +386,6 @@ fn socks5_is_told_an_address_and_socks5h_a_name() {
         assert_eq!(proxy.lines(), ["GET / HTTP/1.1"; 2]);
         assert_none_left(client, [&proxy]);
     }
-}
-
-/// The name is looked up for the port of the URL: an address that is fixed for that port alone holds.
-#[test]
-fn socks5_is_told_the_address_that_is_fixed_for_the_port() {
-    let expected = vec![5, 1, 0, 1, 192, 0, 2, 9, 0x1f, 0x90];
-    let proxy = Server::play([socks(expected.len()).always(OK)]);
-    let mut config = config(all("socks5", &proxy));
-    let fixed = "192.0.2.9".parse().unwrap();
-    config.host.dns.resolve("a.example", Some(8080), [fixed]);
-    let mut client = named_client(config, saying(&[]));
-    get(&mut client, "http://a.example:8080/");
-    assert_eq!(proxy.taken(), [vec![5, 1, 0], expected]);
-    assert_none_left(client, [&proxy]);
 }
 
 /// What a SOCKS5 proxy is asked for an address, and its answer.
