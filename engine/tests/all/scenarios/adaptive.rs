@@ -13,7 +13,7 @@ use courser::{
     Response, Sent, Timeouts,
 };
 
-use super::{MS, near, place, upstream};
+use super::{MS, host_client, near, next, place, upstream};
 
 /// Answers after a pause, with a further pause between head and body.
 #[derive(Clone, Default)]
@@ -60,10 +60,6 @@ fn config() -> HostConfig {
     }
 }
 
-fn client(net: &SimNet, config: HostConfig) -> HostClient<SimNet> {
-    HostClient::with_net(upstream(), config, net.clone()).unwrap()
-}
-
 /// Makes the next answer never come. Returns the error of a call, and the time after which the call got it.
 fn cut_off(client: &mut HostClient<SimNet>, net: &SimNet, server: &Slow) -> (Error, Duration) {
     server.once.set(Some(3_600_000 * MS));
@@ -97,7 +93,7 @@ fn a_call_beyond_the_usual_latency_fails() {
     let server = served(1, &net);
     // The time of the body does not count.
     server.within.set(900 * MS);
-    let mut client = client(&net, config());
+    let mut client = host_client(&net, config());
     // No latency is known yet, so the longest limit holds.
     let (error, took) = cut_off(&mut client, &net, &server);
     assert_adaptive(&error);
@@ -120,7 +116,7 @@ fn a_call_beyond_the_usual_latency_fails() {
 fn only_completed_calls_are_recorded() {
     let net = SimNet::new(1);
     let server = served(1, &net);
-    let mut client = client(&net, config());
+    let mut client = host_client(&net, config());
     learn(&mut client);
     // Deadlines, cancelled calls, and calls with a limit of their own are not recorded.
     let patient = Timeouts {
@@ -131,27 +127,15 @@ fn only_completed_calls_are_recorded() {
         server.once.set(Some(10_000 * MS));
         let call = Call::new(Request::get("/"), Response::new()).timeouts(patient.clone());
         client.submit(call);
-        client.wait(None).unwrap().done().unwrap().outcome.unwrap();
+        next(&mut client).outcome.unwrap();
         server.once.set(Some(10_000 * MS));
         client.submit(Call::new(Request::get("/"), Response::new()).timeout(MS));
-        client
-            .wait(None)
-            .unwrap()
-            .done()
-            .unwrap()
-            .outcome
-            .unwrap_err();
+        next(&mut client).outcome.unwrap_err();
         server.once.set(Some(10_000 * MS));
         let id = client.submit(Call::new(Request::get("/"), Response::new()));
         assert!(client.wait(Some(MS)).unwrap().done().is_none());
         assert!(client.cancel(id));
-        client
-            .wait(None)
-            .unwrap()
-            .done()
-            .unwrap()
-            .outcome
-            .unwrap_err();
+        next(&mut client).outcome.unwrap_err();
     }
     assert!(is_twice(cut_off(&mut client, &net, &server).1, 100 * MS));
     // Streamed answers are recorded when they have been read.
@@ -186,13 +170,7 @@ fn in_a_pipeline_the_wait_begins_when_an_answer_is_next() {
     server.once.set(Some(3_600_000 * MS));
     let began = net.now();
     client.submit(call());
-    let error = client
-        .wait(None)
-        .unwrap()
-        .done()
-        .unwrap()
-        .outcome
-        .unwrap_err();
+    let error = next(&mut client).outcome.unwrap_err();
     assert_adaptive(&error);
     assert!(
         is_twice(net.now() - began, 100 * MS),

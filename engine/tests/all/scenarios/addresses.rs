@@ -10,7 +10,7 @@ use courser::{
     AddressPolicy, Call, Completion, Config, ErrorKind, Proxies, Redirects, Request, Response, Sent,
 };
 
-use super::{client_of, connects, hear, place, target};
+use super::{client_of, connects, hear, next, place, target};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
@@ -67,7 +67,7 @@ fn redirects_lead_nowhere_private() {
             let mut client = client_of(&net, config);
             let call = Call::new(Request::get("http://1.sim/"), Response::new());
             client.submit(call.streaming(streaming));
-            let done = client.wait(None).unwrap().done().unwrap();
+            let done = next(&mut client);
             let error = done.outcome.unwrap_err();
             assert_kind!(error, ErrorKind::Denied(_));
             assert_eq!(done.report.redirects().len(), 1, "{to}");
@@ -112,7 +112,7 @@ fn a_proxy_may_be_private() {
     let mut run = |url: &str| -> Completion {
         let call = Call::new(Request::get(url), Response::new());
         client.submit(call.proxies(proxy("http")));
-        client.wait(None).unwrap().done().unwrap()
+        next(&mut client)
     };
     // The address of the name is not known here.
     run("http://2.sim/").outcome.unwrap();
@@ -154,5 +154,5 @@ fn a_policy_for_proxies_and_one_for_names() {
     client.get("http://8.8.8.8/", &mut Response::new()).unwrap();
     let call = Call::new(Request::get("http://2.sim/"), Response::new());
     client.submit(call.proxies(proxy("socks5")));
-    denied(client.wait(None).unwrap().done().unwrap().outcome);
+    denied(next(&mut client).outcome);
 }

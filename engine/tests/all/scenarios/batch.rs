@@ -1,58 +1,25 @@
 //! Batches: a result for each call, and what a dropped batch leaves. Limits and order are in `client/batch.rs`.
 
-use std::cell::RefCell;
 use std::num::NonZeroUsize;
-use std::rc::Rc;
 
-use courser::net::sim::{Peer, SimNet, SimServer};
-use courser::{BatchConfig, BatchOrder, Call, HostClient, HostConfig, Request, Response};
+use courser::net::sim::SimNet;
+use courser::{BatchConfig, BatchOrder, Call, HostConfig, Request, Response};
 
-use super::{MS, near, place, upstream};
+use super::{Heard, MS, hear, host_client, next, target};
 
 /// Answers `/N` after N milliseconds with its target, `/never` not at all.
-#[derive(Clone, Default)]
-struct Echo {
-    heard: Rc<RefCell<Vec<String>>>,
-    answers: Rc<RefCell<Vec<(u64, String)>>>,
-}
-
-impl SimServer for Echo {
-    fn on_data(&mut self, peer: &mut Peer<'_>, data: &[u8]) {
-        let text = String::from_utf8_lossy(data);
-        for line in text.lines() {
-            let Some(target) = line
-                .strip_suffix(" HTTP/1.1")
-                .and_then(|l| l.split(' ').nth(1))
-            else {
-                continue;
-            };
-            self.heard.borrow_mut().push(target.to_owned());
-            let pause = target[1..].parse().unwrap_or(0);
-            if target != "/never" {
-                let mut answers = self.answers.borrow_mut();
-                answers.push((peer.connection(), target.to_owned()));
-                peer.timer(pause * MS, answers.len() as u64 - 1);
-            }
+fn served() -> (SimNet, Heard) {
+    let net = SimNet::new(1);
+    let heard = hear(&net, 1, |peer, head| {
+        let (target, length) = (target(head), target(head).len());
+        if let Ok(pause) = target[1..].parse::<u32>() {
+            peer.wait(pause * MS);
+            peer.send(format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{target}"
+            ));
         }
-    }
-
-    fn on_timer(&mut self, peer: &mut Peer<'_>, timer: u64) {
-        let (_, target) = self.answers.borrow()[timer as usize].clone();
-        let length = target.len();
-        peer.send(format!(
-            "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{target}"
-        ));
-    }
-}
-
-fn served() -> (SimNet, Echo) {
-    let (net, server) = (SimNet::new(1), Echo::default());
-    net.listen(place(1), near(), server.clone());
-    (net, server)
-}
-
-fn host_client(net: &SimNet) -> HostClient<SimNet> {
-    HostClient::with_net(upstream(), HostConfig::default(), net.clone()).unwrap()
+    });
+    (net, heard)
 }
 
 fn call(target: &str) -> Call {
@@ -69,8 +36,8 @@ fn config(max_in_flight: usize, order: BatchOrder) -> BatchConfig {
 
 #[test]
 fn a_batch_that_is_dropped_leaves_nothing() {
-    let (net, server) = served();
-    let mut client = host_client(&net);
+    let (net, heard) = served();
+    let mut client = host_client(&net, HostConfig::default());
     let calls = std::iter::repeat_with(|| call("/100"));
     let mut batch = client.call_many(calls, config(8, BatchOrder::Completion));
     assert!(batch.next().unwrap().1.outcome.is_ok());
@@ -88,9 +55,9 @@ fn a_batch_that_is_dropped_leaves_nothing() {
     assert_eq!((counters.busy, counters.waiting), (0, 0));
     // Connections that waited for an answer are closed; one whose answer had come is kept.
     assert_eq!(net.open_streams(), counters.idle);
-    let heard = server.heard.borrow().len();
+    let before = heard.borrow().len();
     client.maintain(10_000 * MS).unwrap();
-    assert_eq!(server.heard.borrow().len(), heard);
+    assert_eq!(heard.borrow().len(), before);
     client.get("/5", &mut Response::new()).unwrap();
     drop(client);
     assert_eq!(net.open_streams(), 0);
@@ -99,7 +66,7 @@ fn a_batch_that_is_dropped_leaves_nothing() {
 #[test]
 fn other_calls_of_the_client_are_left_alone() {
     let (net, _) = served();
-    let mut client = host_client(&net);
+    let mut client = host_client(&net, HostConfig::default());
     for tag in 0..5 {
         client.submit(call(&format!("/{}", 10 + 20 * tag)).tag(100 + tag));
     }
@@ -130,6 +97,6 @@ fn other_calls_of_the_client_are_left_alone() {
     assert_eq!(tags, [100, 8, 101, 102, 103, 104]);
     assert_eq!(client.readable_body(), Some(streamed));
     assert!(client.cancel(streamed));
-    assert_eq!(client.wait(None).unwrap().done().unwrap().tag, 7);
+    assert_eq!(next(&mut client).tag, 7);
     assert_eq!(client.in_flight(), 0);
 }

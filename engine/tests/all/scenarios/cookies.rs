@@ -6,7 +6,7 @@ use courser::net::sim::{Peer, SimNet};
 use courser::policy::{RetryOn, RetryRule, Statuses};
 use courser::{Call, Client, Config, CookieJar, Redirects, Request, Response};
 
-use super::{Heard, client_of, hear, target, told};
+use super::{Heard, client_of, hear, next, target, told};
 
 /// A client with this jar that follows redirects, and two hosts that answer a target with that status and these headers.
 fn world(
@@ -108,7 +108,7 @@ fn a_call_without_cookies_sends_none_and_keeps_none() {
             call = call.without_cookies();
         }
         client.submit(call);
-        client.wait(None).unwrap().done().unwrap().outcome.unwrap();
+        next(&mut client).outcome.unwrap();
         last(&heard)
     };
     assert_eq!(run(true), None);

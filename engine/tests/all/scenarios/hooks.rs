@@ -10,7 +10,9 @@ use courser::{
     Redirects, Request, Response, SendHook,
 };
 
-use super::{Heard, Script, client_of, field, hear, near, place, target, told, upstream};
+use super::{
+    Heard, Script, client_of, field, hear, host_client, near, place, target, told, upstream,
+};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 const DENIED: &str =
@@ -21,7 +23,7 @@ fn client(net: &SimNet, send_hook: Option<SendHook>) -> HostClient<SimNet> {
         send_hook,
         ..HostConfig::default()
     };
-    HostClient::with_net(upstream(), config, net.clone()).unwrap()
+    host_client(net, config)
 }
 
 fn sent(heard: &Heard) -> Vec<String> {

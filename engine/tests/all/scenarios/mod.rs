@@ -25,7 +25,7 @@ use courser::net::sim::{
     Trace,
 };
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
-use courser::{Answer, Client, Config, Upstream};
+use courser::{Answer, Client, Completion, Config, HostClient, HostConfig, HttpClient, Upstream};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -58,6 +58,16 @@ fn numbered(net: &SimNet) -> SimResolver {
         let all = numbers.map(|n| ip(n.parse().unwrap()));
         ScriptedAnswer::After(Duration::ZERO, Answer::found(all, 3_600_000 * MS))
     })
+}
+
+/// A client of the first place.
+fn host_client(net: &SimNet, config: HostConfig) -> HostClient<SimNet> {
+    HostClient::with_net(upstream(), config, net.clone()).unwrap()
+}
+
+/// The next completion.
+fn next(client: &mut impl HttpClient) -> Completion {
+    client.wait(None).unwrap().done().unwrap()
 }
 
 /// A client of these hosts.

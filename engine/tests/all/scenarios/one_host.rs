@@ -13,7 +13,7 @@ use courser::{
     PipelineConfig, Request, Response, Sent, Timeouts, Upstream,
 };
 
-use super::{MS, Script, place, silent, upstream};
+use super::{MS, Script, host_client, next, place, silent, upstream};
 
 fn one() -> HostConfig {
     HostConfig {
@@ -37,7 +37,7 @@ fn client_with(
     script: impl FnMut(&mut Peer<'_>, &[u8]) + 'static,
 ) -> (HostClient<SimNet>, SimNet) {
     net.listen(place(1), link, Script(script));
-    let client = HostClient::with_net(upstream(), config, net.clone()).unwrap();
+    let client = host_client(&net, config);
     (client, net)
 }
 
@@ -158,7 +158,7 @@ fn calls_that_do_not_wait_learn_of_the_shortage() {
     net.set_descriptors(1);
     client.submit(Call::new(Request::get("/"), Response::new()).tag(1));
     client.submit(Call::new(Request::get("/"), Response::new()).tag(2));
-    let done = client.wait(None).unwrap().done().unwrap();
+    let done = next(&mut client);
     let error = done.outcome.unwrap_err();
     assert_kind!(error, ErrorKind::Shortage(_));
     assert_eq!(error.phase(), Phase::Queue);
@@ -257,7 +257,7 @@ fn slow() -> (HostClient<SimNet>, SimNet) {
         ..HostConfig::default()
     };
     net.listen(place(1), Link::default(), Slow);
-    let client = HostClient::with_net(upstream(), config, net.clone()).unwrap();
+    let client = host_client(&net, config);
     (client, net)
 }
 
@@ -301,15 +301,9 @@ fn the_number_of_waiting_calls_can_be_changed() {
     };
     client.set_caps(&none).unwrap();
     submit(&mut client, 2);
-    let refused = client
-        .wait(None)
-        .unwrap()
-        .done()
-        .unwrap()
-        .outcome
-        .unwrap_err();
+    let refused = next(&mut client).outcome.unwrap_err();
     assert_kind!(refused, ErrorKind::Limit(LimitExceeded::Waiting(0)));
-    client.wait(None).unwrap().done().unwrap().outcome.unwrap();
+    next(&mut client).outcome.unwrap();
     let total = Caps {
         total_connections: NonZeroUsize::new(1),
         ..Caps::default()
@@ -370,9 +364,9 @@ fn a_limit_of_a_call_that_is_gone_ends_no_other_call() {
     let began = net.now();
     assert!(client.wait(Some(10 * MS)).unwrap().done().is_none());
     assert!(client.cancel(gone));
-    let cancelled = client.wait(None).unwrap().done().unwrap();
+    let cancelled = next(&mut client);
     assert_eq!(cancelled.id, gone);
-    let done = client.wait(None).unwrap().done().unwrap();
+    let done = next(&mut client);
     assert!(done.outcome.unwrap_err().is_timeout());
     assert_eq!(net.now() - began, 600 * MS);
     assert_eq!((net.open_streams(), client.counters().open), (0, 0));
@@ -385,7 +379,7 @@ fn a_call_whose_time_ran_out_while_the_caller_was_busy_is_not_sent() {
     // Begun; the connection is being opened.
     assert!(client.wait(Some(Duration::ZERO)).unwrap().done().is_none());
     net.advance(100 * MS);
-    let done = client.wait(None).unwrap().done().unwrap();
+    let done = next(&mut client);
     let error = done.outcome.unwrap_err();
     assert!(
         error.is_timeout() && error.sent() == Sent::Nothing,
@@ -517,13 +511,7 @@ fn a_pipelined_call_keeps_a_short_limit() {
         let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
         let began = net.now();
         client.submit(call);
-        let error = client
-            .wait(None)
-            .unwrap()
-            .done()
-            .unwrap()
-            .outcome
-            .unwrap_err();
+        let error = next(&mut client).outcome.unwrap_err();
         assert_kind!(error, ErrorKind::Timeout(TimeLimit::FirstByte));
         let took = net.now() - began;
         assert!(took <= 60 * MS, "{took:?}, its own: {own}");
@@ -589,7 +577,7 @@ fn a_delay_gathers_what_is_submitted_meanwhile() {
     large.body(vec![b'x'; 20_000]);
     client.submit(Call::new(large, Response::new()));
     for _ in 0..2 {
-        client.wait(None).unwrap().done().unwrap().outcome.unwrap();
+        next(&mut client).outcome.unwrap();
     }
     assert!(net.now() - began < 1100 * MS);
 }

@@ -15,7 +15,7 @@ use courser::{
     Response,
 };
 
-use super::{MS, Script, client_of, near, place, silent, upstream};
+use super::{MS, Script, client_of, host_client, near, next, place, silent};
 
 /// Listens at the first `hosts` places, and notes when requests come, in milliseconds.
 fn listen(net: &SimNet, hosts: u8) -> Rc<RefCell<Vec<u128>>> {
@@ -61,17 +61,17 @@ fn a_call_that_waits_for_a_rate_holds_no_connection_and_is_counted() {
         })),
         ..HostConfig::default()
     };
-    let mut client = HostClient::with_net(upstream(), config, net.clone()).unwrap();
+    let mut client = host_client(&net, config);
     for tag in 1..=2 {
         client.submit(get("/").tag(tag));
     }
-    let first = client.wait(None).unwrap().done().unwrap();
+    let first = next(&mut client);
     assert!(!first.report.held());
     // Its connection has expired meanwhile, and no new one is opened before its time.
     assert!(client.wait(Some(9999 * MS)).unwrap().done().is_none());
     let counters = client.counters();
     assert_eq!((counters.open, counters.waiting), (0, 1));
-    let done = client.wait(None).unwrap().done().unwrap();
+    let done = next(&mut client);
     assert!(done.report.held() && !done.report.reused());
     assert_eq!(done.report.timings().queued, Some(10_000 * MS));
     assert_eq!(*times.borrow(), [0, 10_000]);
@@ -150,7 +150,7 @@ fn a_host_is_not_forgotten_before_its_time() {
     }
     while client.wait(None).unwrap().done().is_some() {}
     client.submit(get("http://1.sim/").timeout(60_000 * MS));
-    client.wait(None).unwrap().done().unwrap().outcome.unwrap();
+    next(&mut client).outcome.unwrap();
     assert_eq!(*times.borrow(), [0, 60_000]);
     client.maintain(80_000 * MS).unwrap();
     client.maintain(MS).unwrap();
@@ -182,7 +182,7 @@ fn bulk_client(net: &SimNet, config: HostConfig) -> HostClient<SimNet> {
         }
     };
     net.listen(place(1), near(), Script(script));
-    HostClient::with_net(upstream(), config, net.clone()).unwrap()
+    host_client(net, config)
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn the_deadline_holds_while_bytes_are_held_back() {
     let mut client = bulk_client(&net, config);
     let began = net.now();
     client.submit(get("/100000").timeout(2345 * MS));
-    let done = client.wait(None).unwrap().done().unwrap();
+    let done = next(&mut client);
     let error = done.outcome.unwrap_err();
     assert_kind!(error, ErrorKind::Timeout(TimeLimit::Total));
     assert_eq!(net.now() - began, 2345 * MS);

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use courser::error::PeerFault;
 use courser::net::Net as _;
 use courser::net::sim::{Peer, SimNet};
 use courser::{Client, Codings, Config, ErrorKind, Phase, Redirects, Request, Response, Sent};
@@ -67,6 +68,30 @@ fn locations_that_lead_nowhere() {
             assert_eq!(client.in_flight(), 0);
             assert!(client.wait(Some(Duration::ZERO)).unwrap().done().is_none());
             assert_eq!(net.open_streams(), client.counters().idle);
+        }
+    }
+}
+
+/// Two that differ lead nowhere, nor does an empty one.
+#[test]
+fn several_locations() {
+    for (fields, hops) in [
+        ("Location: /a\r\nLocation: /b", None),
+        ("Location: \r\nLocation: /a\r\nLocation: /a", Some(1)),
+        ("Location: ", Some(0)),
+    ] {
+        let (mut client, ..) = world(move |peer, target| match target {
+            "/" => peer.send(format!(
+                "HTTP/1.1 302 Found\r\n{fields}\r\nContent-Length: 0\r\n\r\n"
+            )),
+            _ => peer.send(OK),
+        });
+        match client.get("http://1.sim/", &mut Response::new()) {
+            Ok(report) => assert_eq!(Some(report.redirects().len()), hops, "{fields}"),
+            Err(error) => {
+                assert_kind!(error, ErrorKind::Peer(PeerFault::ConflictingLocation));
+                assert_eq!(hops, None, "{fields}");
+            }
         }
     }
 }

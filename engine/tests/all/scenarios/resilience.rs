@@ -8,11 +8,10 @@ use courser::net::Net as _;
 use courser::net::sim::{Peer, ScriptedAnswer, SimNet, SimServer};
 use courser::policy::{BreakerConfig, FailureClass, RetryOn, RetryRule, Statuses};
 use courser::{
-    Backoff, Call, Client, Config, ErrorKind, HostClient, HostConfig, Phase, Request, Response,
-    Retry, Sent,
+    Backoff, Call, Client, Config, ErrorKind, HostConfig, Phase, Request, Response, Retry, Sent,
 };
 
-use super::{MS, near, place, upstream};
+use super::{MS, host_client, near, next, place};
 
 /// Answers each request with the next of these, and notes when it came; after the last one, always with the last one.
 #[derive(Clone)]
@@ -46,10 +45,6 @@ impl SimServer for Answers {
     }
 }
 
-fn client(net: &SimNet, config: HostConfig) -> HostClient<SimNet> {
-    HostClient::with_net(upstream(), config, net.clone()).unwrap()
-}
-
 /// Without jitter: the pauses are those of the server, or none.
 fn on_503() -> Retry {
     let rule = RetryRule {
@@ -77,7 +72,7 @@ fn a_call_that_waits_for_its_retry_holds_no_connection() {
     net.listen(place(1), near(), server.clone());
     let mut config = with(on_503());
     config.max_connections = 1.try_into().unwrap();
-    let mut client = client(&net, config);
+    let mut client = host_client(&net, config);
     let patient = client.submit(Call::new(Request::get("/"), Response::new()));
     assert!(client.wait(Some(1000 * MS)).unwrap().done().is_none());
     let counters = client.counters();
@@ -87,7 +82,7 @@ fn a_call_that_waits_for_its_retry_holds_no_connection() {
     client.get("/", &mut response).unwrap();
     assert_eq!(response.status(), 200);
     assert!(client.cancel(patient));
-    let done = client.wait(None).unwrap().done().unwrap();
+    let done = next(&mut client);
     assert_kind!(done.outcome.unwrap_err(), ErrorKind::Cancelled);
     assert!(client.wait(Some(60_000 * MS)).unwrap().done().is_none());
     assert_eq!((server.came().len(), client.in_flight()), (2, 0));
@@ -118,7 +113,7 @@ fn a_hook_sees_how_far_each_attempt_got() {
         })),
         ..Retry::default()
     };
-    let mut client = client(&net, with(retry));
+    let mut client = host_client(&net, with(retry));
     client.get("/", &mut Response::new()).unwrap_err();
     let seen = seen.lock().unwrap().clone();
     let head = seen[0].1.2;
@@ -180,7 +175,7 @@ fn refused_connections_are_attempts() {
         ..HostConfig::default()
     };
     let net = SimNet::new(1);
-    let mut client = HostClient::with_net(upstream(), config, net).unwrap();
+    let mut client = host_client(&net, config);
     let done = client.perform(Call::new(Request::get("/"), Response::new()));
     assert_kind!(done.outcome.unwrap_err(), ErrorKind::Io(_));
     assert_eq!((done.report.attempts(), client.stats().retries), (7, 6));

@@ -16,7 +16,7 @@ use courser::{
     PipelineClient, PipelineConfig, Read, Request, Response, Timeouts,
 };
 
-use super::{Script, near, place, upstream};
+use super::{Script, host_client, near, next, place, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -32,7 +32,7 @@ fn client(
         timeouts,
         ..HostConfig::default()
     };
-    let client = HostClient::with_net(upstream(), config, net.clone()).unwrap();
+    let client = host_client(&net, config);
     (client, net)
 }
 
@@ -47,7 +47,7 @@ fn slow_download(peer: &mut Peer<'_>, _: &[u8]) {
 
 /// Waits for the head of a streamed response, and reads the body to its end.
 fn read_all(client: &mut HostClient<SimNet>) -> Result<usize, courser::Error> {
-    let done = client.wait(None).unwrap().done().unwrap();
+    let done = next(client);
     done.outcome?;
     read_to_end(client, done.body.unwrap()).map(|(_, length)| length)
 }
@@ -182,7 +182,7 @@ fn the_peer_is_not_to_blame_for_the_pauses_of_a_source() {
         ready.store(count, SeqCst);
         client.resume(id);
     }
-    client.wait(None).unwrap().done().unwrap().outcome.unwrap();
+    next(&mut client).outcome.unwrap();
 }
 
 /// Nobody can resume a call whose caller waits for it: without an error, it would last until its deadline.
@@ -280,7 +280,7 @@ fn after_the_pause_of_a_source_the_limits_count_anew() {
     ready.store(100_000, SeqCst);
     client.resume(id);
     let resumed = net.now();
-    let done = client.wait(None).unwrap().done().unwrap();
+    let done = next(&mut client);
     let error = done.outcome.unwrap_err();
     assert_kind!(error, ErrorKind::Timeout(TimeLimit::Write));
     let took = net.now() - resumed;
@@ -347,7 +347,7 @@ fn an_upload_goes_on_after_the_head_of_a_streamed_response() {
     let (mut client, _) = client(Timeouts::default(), narrow(), script);
     for _ in 0..2 {
         client.submit(put(LENGTH));
-        let done = client.wait(None).unwrap().done().unwrap();
+        let done = next(&mut client);
         done.outcome.unwrap();
         assert_eq!(
             done.request.method(),
@@ -373,7 +373,7 @@ fn an_upload_does_not_wait_for_the_consumer_of_the_response() {
     let (mut client, _) = client(Timeouts::default(), narrow(), script);
     // All but the last byte, so that the count stays.
     client.submit(put(2 * LENGTH - 1));
-    client.wait(None).unwrap().done().unwrap().outcome.unwrap();
+    next(&mut client).outcome.unwrap();
     // The consumer is told that there are bytes, and takes nothing.
     client.readable_body();
     assert!(client.wait(Some(1000 * SECOND)).unwrap().done().is_none());
@@ -389,7 +389,7 @@ fn an_upload_ends_with_a_refusal_that_closes_and_with_a_complete_response() {
         let (script, received) = early(LENGTH, first, "");
         let (mut client, net) = client(Timeouts::default(), narrow(), script);
         client.submit(put(LENGTH));
-        let done = client.wait(None).unwrap().done().unwrap();
+        let done = next(&mut client);
         done.outcome.unwrap();
         client.wait(Some(SECOND)).unwrap().done();
         let sent = received.load(SeqCst);
@@ -422,7 +422,7 @@ fn calls_that_hold_too_much_together_fail_and_the_others_go_on() {
             held_bytes: Some(held_bytes),
             ..HostConfig::default()
         };
-        HostClient::with_net(upstream(), config, net.clone()).unwrap()
+        host_client(&net, config)
     };
     let mut all = client(LIMIT);
     for _ in 0..4 {
