@@ -7,13 +7,13 @@ use std::time::Duration;
 use courser::error::TimeLimit;
 use courser::net::Net as _;
 use courser::net::sim::{Peer, SimNet, SimServer};
-use courser::policy::AdaptiveTimeout;
+use courser::policy::{AdaptiveTimeout, BalanceConfig};
 use courser::{
     Call, Error, ErrorKind, HostClient, HostConfig, Phase, PipelineClient, PipelineConfig, Request,
-    Response, Sent, Timeouts,
+    Response, Sent, Timeouts, Upstream,
 };
 
-use super::{MS, host_client, near, next, place, upstream};
+use super::{MS, host_client, ip, near, next, place, upstream};
 
 /// Answers after a pause, with a further pause between head and body.
 #[derive(Clone, Default)]
@@ -147,6 +147,31 @@ fn only_completed_calls_are_recorded() {
         }
     }
     assert!(is_twice(cut_off(&mut client, &net, &server).1, 400 * MS));
+}
+
+#[test]
+fn each_of_several_addresses_has_its_own_limit() {
+    let net = SimNet::new(1);
+    let servers = [served(1, &net), served(2, &net)];
+    servers[1].before.set(400 * MS);
+    let balance = BalanceConfig {
+        fail_over: false,
+        ..BalanceConfig::default()
+    };
+    let config = HostConfig {
+        balance: Some(balance),
+        random_start: false,
+        ..config()
+    };
+    let upstream = Upstream::tcp([1, 2].map(|n| (ip(n), 80).into()));
+    let mut client = HostClient::with_net(upstream, config, net.clone()).unwrap();
+    // They take turns.
+    learn(&mut client);
+    for (server, usual) in servers.iter().zip([100, 400]) {
+        let (error, took) = cut_off(&mut client, &net, server);
+        assert_adaptive(&error);
+        assert!(is_twice(took, usual * MS), "{took:?}");
+    }
 }
 
 #[test]
