@@ -491,6 +491,38 @@ fn a_body_behind_a_pipelined_head_is_nobodys() {
     }
 }
 
+/// One answer too many ends the connection, whether it comes with the last answer or after it.
+#[test]
+fn a_surplus_answer_in_a_pipeline_is_nobodys() {
+    for pause in [0, 10] {
+        let net = SimNet::new(1);
+        let mut is_first = true;
+        let mut client = pipeline(&net, move |peer, data| {
+            for _ in data.windows(4).filter(|end| *end == b"\r\n\r\n") {
+                peer.send(answer("own", 0));
+            }
+            if std::mem::take(&mut is_first) {
+                peer.wait(pause * MS);
+                peer.send(answer("surplus", 0));
+            }
+        });
+        for opened in [1, 2] {
+            for _ in 0..3 {
+                client.submit(Call::new(Request::get("/"), Response::new()));
+            }
+            let mut answered = 0;
+            while let Some(done) = client.wait(None).unwrap().done() {
+                done.outcome.unwrap();
+                assert_eq!(done.response.header("x-id"), Some(&b"own"[..]));
+                answered += 1;
+            }
+            client.maintain(20 * MS).unwrap();
+            assert_eq!((answered, client.counters().opened), (3, opened), "{pause}");
+            assert_eq!(net.open_streams(), opened as usize - 1, "{pause}");
+        }
+    }
+}
+
 /// The call's own limit, or the host's: sending may take longer than the calls after it.
 #[test]
 fn a_pipelined_call_keeps_a_short_limit() {
