@@ -105,8 +105,6 @@ const UNIT: u32 = 1000;
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     #[test]
@@ -125,27 +123,5 @@ mod tests {
             .filter(|_| account.withdraw(start + Duration::from_secs(1)))
             .count();
         assert_eq!(taken, 100, "no more is kept");
-    }
-
-    proptest! {
-        #[test]
-        fn retries_are_a_part_of_the_requests(steps in prop::collection::vec((any::<bool>(), 0u64..300), 1..2000), percent in 0u32..=100) {
-            let budget = RetryBudget { ratio: f64::from(percent) / 100.0, ..RetryBudget::default() };
-            let mut account = budget.start();
-            let start = Instant::now();
-            let (mut now, mut requests, mut retries) = (start, 0u64, 0u64);
-            for (is_retry, pause) in steps {
-                now += Duration::from_millis(pause);
-                if is_retry {
-                    retries += u64::from(account.withdraw(now));
-                } else {
-                    account.note_request();
-                    requests += 1;
-                }
-                let floor = 10 + (now - start).as_millis() / 1000;
-                let most = u128::from(requests) * u128::from(percent) / 100 + floor + u128::from(budget.reserve);
-                prop_assert!(u128::from(retries) <= most, "{} of {}", retries, requests);
-            }
-        }
     }
 }

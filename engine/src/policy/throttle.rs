@@ -132,20 +132,7 @@ impl<H> FairQueue<H> {
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroU64;
-
-    use proptest::prelude::*;
-
     use super::*;
-
-    fn rate(count: u64, per_ms: u64, burst: u64) -> Rate {
-        let number = |n| NonZeroU64::new(n).expect("not zero");
-        Rate {
-            count: number(count),
-            per: Duration::from_millis(per_ms),
-            burst: number(burst),
-        }
-    }
 
     #[test]
     fn never_is_late_and_not_now() {
@@ -161,42 +148,5 @@ mod tests {
         let year = now + Duration::from_secs(31_536_000);
         assert!(throttle.opens_at(now).is_some_and(|at| at > year));
         assert!(fair_queue.next_at(now).is_some_and(|at| at > year));
-    }
-
-    proptest! {
-        /// Two rates at once: in any window neither lets more calls begin than allowed, and no call waits without need.
-        #[test]
-        fn both_rates_are_exact_over_any_window(
-            (count, per, burst) in (1u64..20, 1u64..2000, 1u64..10),
-            delay in 1u64..300,
-            pauses in prop::collection::vec(0u64..400, 1..150),
-        ) {
-            let mut throttle = Throttle::new(&ThrottleConfig {
-                rate: Some(rate(count, per, burst)),
-                min_delay: Some(Duration::from_millis(delay)),
-                ..ThrottleConfig::default()
-            });
-            let start = Time::now();
-            let (mut now, mut passed) = (start, Vec::new());
-            for pause in pauses {
-                now = now + Duration::from_millis(pause);
-                if throttle.room(now) == 0 {
-                    let at = throttle.opens_at(now);
-                    prop_assert!(at.is_some_and(|at| at > now));
-                    now = at.unwrap_or(now);
-                }
-                prop_assert!(throttle.room(now) > 0);
-                throttle.pass(now);
-                passed.push(now);
-            }
-            for (from, begin) in passed.iter().enumerate() {
-                for (to, end) in passed.iter().enumerate().skip(from) {
-                    let (sum, window) = ((to - from + 1) as u128, (*end - *begin).as_nanos());
-                    let per = Duration::from_millis(per).as_nanos();
-                    prop_assert!(sum * per <= u128::from(burst) * per + window * u128::from(count));
-                    prop_assert!((to - from) as u128 * Duration::from_millis(delay).as_nanos() <= window);
-                }
-            }
-        }
     }
 }
