@@ -13,31 +13,18 @@ enum Op {
     Checkout,
     /// A waiting call is cancelled or runs out of time.
     GiveUp(Index),
-    /// An opening succeeds. With `late`, the jitter of the maximum age is at its highest, otherwise at its lowest.
-    Connected {
-        which: Index,
-        late: bool,
-        declines: u8,
-    },
-    OpenFailed {
-        which: Index,
-        again: bool,
-    },
-    /// A busy or draining connection is free; the next `declines` waiters do not take it.
-    Released {
-        which: Index,
-        keep_alive: Option<u64>,
-        declines: u8,
-    },
-    Drain {
-        which: Index,
-        again: bool,
-    },
-    /// A connection breaks, in any state.
-    Closed {
-        which: Index,
-        again: bool,
-    },
+    /// An opening succeeds. If the flag is set, the jitter of the maximum age is at its highest, otherwise at its lowest.
+    /// So many waiters, the next ones, do not take the connection.
+    Connected(Index, bool, u8),
+    /// An opening fails; with the flag, the call that it was for is tried again.
+    OpenFailed(Index, bool),
+    /// A busy or draining connection is free. The server says for how many seconds it keeps the connection, and so many
+    /// waiters do not take it.
+    Released(Index, Option<u64>, u8),
+    /// The call of a busy connection ends before its answer; with the flag, it is tried again.
+    Drain(Index, bool),
+    /// A connection breaks, in any state; with the flag, its call is tried again.
+    Closed(Index, bool),
     /// The timer of an idle connection fires, perhaps too early.
     Expired(Index),
     CloseIdle,
@@ -47,17 +34,16 @@ enum Op {
 
 fn op() -> impl Strategy<Value = Op> {
     let which = any::<Index>;
+    let again = any::<bool>;
     let keep_alive = prop::option::weighted(0.3, 0u64..8);
     prop_oneof![
         8 => Just(Op::Checkout),
         2 => which().prop_map(Op::GiveUp),
-        6 => (which(), any::<bool>(), 0u8..3)
-            .prop_map(|(which, late, declines)| Op::Connected { which, late, declines }),
-        2 => (which(), any::<bool>()).prop_map(|(which, again)| Op::OpenFailed { which, again }),
-        6 => (which(), keep_alive, 0u8..3)
-            .prop_map(|(which, keep_alive, declines)| Op::Released { which, keep_alive, declines }),
-        2 => (which(), any::<bool>()).prop_map(|(which, again)| Op::Drain { which, again }),
-        2 => (which(), any::<bool>()).prop_map(|(which, again)| Op::Closed { which, again }),
+        6 => (which(), any::<bool>(), 0u8..3).prop_map(|(n, late, declines)| Op::Connected(n, late, declines)),
+        2 => (which(), again()).prop_map(|(n, again)| Op::OpenFailed(n, again)),
+        6 => (which(), keep_alive, 0u8..3).prop_map(|(n, time, declines)| Op::Released(n, time, declines)),
+        2 => (which(), again()).prop_map(|(n, again)| Op::Drain(n, again)),
+        2 => (which(), again()).prop_map(|(n, again)| Op::Closed(n, again)),
         3 => which().prop_map(Op::Expired),
         1 => Just(Op::CloseIdle),
         3 => (0u8..20).prop_map(Op::Pass),
@@ -185,19 +171,13 @@ impl World {
         match op {
             Op::Checkout => self.checkout(),
             Op::GiveUp(which) => self.give_up(which),
-            Op::Connected {
-                which,
-                late,
-                declines,
-            } => self.connected(which, late, declines),
-            Op::OpenFailed { which, again } => self.open_failed(which, again),
-            Op::Released {
-                which,
-                keep_alive,
-                declines,
-            } => self.released(which, keep_alive.map(seconds), declines),
-            Op::Drain { which, again } => self.drain(which, again),
-            Op::Closed { which, again } => self.closed(which, again),
+            Op::Connected(which, late, declines) => self.connected(which, late, declines),
+            Op::OpenFailed(which, again) => self.open_failed(which, again),
+            Op::Released(which, time, declines) => {
+                self.released(which, time.map(seconds), declines);
+            }
+            Op::Drain(which, again) => self.drain(which, again),
+            Op::Closed(which, again) => self.closed(which, again),
             Op::Expired(which) => self.expired(which),
             Op::CloseIdle => {
                 while let Some(conn) = self.pool.any_idle() {
