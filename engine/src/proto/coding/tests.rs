@@ -814,24 +814,4 @@ proptest! {
         prop_assert!(outcome.decoded && outcome.body == data);
         prop_assert!(outcome.longest <= stream.unwrap_or(usize::MAX));
     }
-
-    /// Any bytes are decoded or refused.
-    #[test]
-    fn any_bytes(
-        body in prop::collection::vec(any::<u8>(), 0..200),
-        magic in prop::sample::select(vec![&b""[..], b"\x1f\x8b\x08\0\0\0\0\0\0\xff", b"\x78\x9c", b"\x28\xb5\x2f\xfd", b"\x1b"]),
-        coding in prop::sample::select(vec!["gzip", "deflate", "br", "zstd"]),
-    ) {
-        let lines = format!("Content-Encoding: {coding}\r\n");
-        let input = reply(&lines, Framed::Length, &[magic, &body].concat());
-        let limits = &Limits { decoded_bytes: Some(100_000), ..Limits::default() };
-        let request = &mut decoding(Codings::all());
-        let bytes: Vec<&[u8]> = input.chunks(1).collect();
-        let whole = run(request, &[&input], None, limits, &mut Response::new());
-        let split = run(request, &bytes, None, limits, &mut Response::new());
-        prop_assert_eq!(whole.result.is_ok(), split.result.is_ok());
-        if whole.result.is_ok() {
-            prop_assert!(whole.body == split.body);
-        }
-    }
 }
