@@ -826,25 +826,6 @@ mod tests {
     }
 
     #[test]
-    fn without_resolv_conf_only_names_in_hosts_are_found() {
-        let hosts = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/src/net/resolve/testdata/hosts"
-        );
-        let mut resolver = HickoryResolver::with_files("/nonexistent/resolv.conf", hosts);
-        let answer = ask(&mut resolver, "db.internal").recv().unwrap();
-        assert_eq!(
-            answer,
-            Answer::found(["10.0.0.7".parse().unwrap()], HOSTS_TTL)
-        );
-        let answer = ask(&mut resolver, "other.internal").recv().unwrap();
-        let Err(DnsError::Config(what)) = answer.addresses else {
-            panic!("{answer:?}");
-        };
-        assert!(what.starts_with("/nonexistent/resolv.conf: "), "{what}");
-    }
-
-    #[test]
     fn a_server_that_is_not_usable_is_skipped() {
         let resolv_conf = concat!(
             env!("CARGO_MANIFEST_DIR"),
