@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use courser::error::{LimitExceeded, Shortage, TimeLimit};
 use courser::net::Net as _;
-use courser::net::sim::{Link, Peer, Probability, SimNet, SimServer};
+use courser::net::sim::{Link, Peer, Probability, SimNet};
 use courser::policy::{BreakerConfig, Overflow, WaitPolicy};
 use courser::{
     Call, Caps, Codings, ErrorKind, HostClient, HostConfig, Limits, Misuse, Phase, PipelineClient,
@@ -237,28 +237,16 @@ fn at_most(max_connections: usize) -> Caps {
     }
 }
 
-/// Answers after 100 ms.
-struct Slow;
-
-impl SimServer for Slow {
-    fn on_data(&mut self, peer: &mut Peer<'_>, _: &[u8]) {
-        peer.timer(100 * MS, 0);
-    }
-
-    fn on_timer(&mut self, peer: &mut Peer<'_>, _: u64) {
-        peer.send(answer("1", 5));
-    }
-}
-
+/// A client, with four connections, of a server that answers after 100 ms.
 fn slow() -> (HostClient<SimNet>, SimNet) {
-    let net = SimNet::new(1);
     let config = HostConfig {
         max_connections: NonZeroUsize::new(4).unwrap(),
         ..HostConfig::default()
     };
-    net.listen(place(1), Link::default(), Slow);
-    let client = host_client(&net, config);
-    (client, net)
+    client_with(config, SimNet::new(1), Link::default(), |peer, _| {
+        peer.wait(100 * MS);
+        peer.send(answer("1", 5));
+    })
 }
 
 fn submit(client: &mut HostClient<SimNet>, count: usize) {

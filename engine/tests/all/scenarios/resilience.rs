@@ -1,77 +1,33 @@
 //! Retries, breakers and pauses, to the millisecond of virtual time.
 
+use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use courser::net::Net as _;
-use courser::net::sim::{Peer, ScriptedAnswer, SimNet, SimServer};
+use courser::net::sim::{ScriptedAnswer, SimNet};
 use courser::policy::{BreakerConfig, FailureClass, RetryOn, RetryRule, Statuses};
-use courser::{
-    Backoff, Call, Client, Config, ErrorKind, HostConfig, Phase, Request, Response, Retry, Sent,
-};
+use courser::{Call, Client, Config, ErrorKind, HostConfig, Phase, Request, Response, Retry, Sent};
 
-use super::{MS, host_client, near, next, place};
-
-/// Answers each request with the next of these, and notes when it came; after the last one, always with the last one.
-#[derive(Clone)]
-struct Answers {
-    answers: Vec<String>,
-    came: Arc<Mutex<Vec<Duration>>>,
-    began: std::time::Instant,
-}
-
-impl Answers {
-    fn new(net: &SimNet, answers: impl IntoIterator<Item: std::fmt::Display>) -> Self {
-        let answer = |status| format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\n\r\nhi");
-        Self {
-            answers: answers.into_iter().map(answer).collect(),
-            came: Arc::default(),
-            began: net.now(),
-        }
-    }
-
-    fn came(&self) -> Vec<Duration> {
-        self.came.lock().unwrap().clone()
-    }
-}
-
-impl SimServer for Answers {
-    fn on_data(&mut self, peer: &mut Peer<'_>, _: &[u8]) {
-        let mut came = self.came.lock().unwrap();
-        let answer = came.len().min(self.answers.len() - 1);
-        came.push(peer.now() - self.began);
-        peer.send(self.answers[answer].clone().into_bytes());
-    }
-}
-
-/// Without jitter: the pauses are those of the server, or none.
-fn on_503() -> Retry {
-    let rule = RetryRule {
-        backoff: Backoff::NONE,
-        attempts: NonZeroU32::new(4).unwrap(),
-        ..RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)))
-    };
-    Retry {
-        rules: vec![rule],
-        ..Retry::default()
-    }
-}
-
-fn with(retry: Retry) -> HostConfig {
-    HostConfig {
-        retry,
-        ..HostConfig::default()
-    }
-}
+use super::{MS, hear, host_client, next};
 
 #[test]
 fn a_call_that_waits_for_its_retry_holds_no_connection() {
     let net = SimNet::new(1);
-    let server = Answers::new(&net, ["503 Busy\r\nRetry-After: 30", "200 OK"]);
-    net.listen(place(1), near(), server.clone());
-    let mut config = with(on_503());
-    config.max_connections = 1.try_into().unwrap();
+    let is_busy = Cell::new(true);
+    let heard = hear(&net, 1, move |peer, _| {
+        let head = match is_busy.take() {
+            true => "503 Busy\r\nRetry-After: 30",
+            false => "200 OK",
+        };
+        peer.send(format!("HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n"));
+    });
+    let mut config = HostConfig {
+        max_connections: 1.try_into().unwrap(),
+        ..HostConfig::default()
+    };
+    let busy = RetryOn::Status(Statuses::none().and(503..=503));
+    config.retry.rules = vec![RetryRule::new(busy)];
     let mut client = host_client(&net, config);
     let patient = client.submit(Call::new(Request::get("/"), Response::new()));
     assert!(client.wait(Some(1000 * MS)).unwrap().done().is_none());
@@ -85,21 +41,13 @@ fn a_call_that_waits_for_its_retry_holds_no_connection() {
     let done = next(&mut client);
     assert_kind!(done.outcome.unwrap_err(), ErrorKind::Cancelled);
     assert!(client.wait(Some(60_000 * MS)).unwrap().done().is_none());
-    assert_eq!((server.came().len(), client.in_flight()), (2, 0));
-}
-
-struct Resets;
-
-impl SimServer for Resets {
-    fn on_data(&mut self, peer: &mut Peer<'_>, _: &[u8]) {
-        peer.reset();
-    }
+    assert_eq!((heard.borrow().len(), client.in_flight()), (2, 0));
 }
 
 #[test]
 fn a_hook_sees_how_far_each_attempt_got() {
     let net = SimNet::new(1);
-    net.listen(place(1), near(), Resets);
+    hear(&net, 1, |peer, _| peer.reset());
     let seen = Arc::new(Mutex::new(Vec::new()));
     let retry = Retry {
         hook: Some(Arc::new({
@@ -113,7 +61,11 @@ fn a_hook_sees_how_far_each_attempt_got() {
         })),
         ..Retry::default()
     };
-    let mut client = host_client(&net, with(retry));
+    let config = HostConfig {
+        retry,
+        ..HostConfig::default()
+    };
+    let mut client = host_client(&net, config);
     client.get("/", &mut Response::new()).unwrap_err();
     let seen = seen.lock().unwrap().clone();
     let head = seen[0].1.2;
