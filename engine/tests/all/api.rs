@@ -9,9 +9,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use quote::ToTokens as _;
+use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Attribute, Block, Fields, File, FnArg, ImplItem, Item, ItemImpl, ItemMod, Meta, Pat, Signature,
-    TraitItem, Type, UseTree, Visibility, parse_quote,
+    Attribute, Block, Fields, File, Ident, ImplItem, ImplItemConst, Item, ItemConst, ItemImpl,
+    ItemMod, ItemStruct, Meta, PatIdent, Receiver, Type, UseTree, Visibility, parse_quote,
 };
 
 /// A reference to an answer may be held across an await on an executor of several threads.
@@ -203,7 +204,9 @@ impl Crate {
                         }
                     }
                     item if is_here && has_name(item) => {
-                        items.push(stripped(item));
+                        let mut item = item.clone();
+                        Strip.visit_item_mut(&mut item);
+                        items.push(item);
                     }
                     _ => {}
                 }
@@ -242,26 +245,27 @@ fn is_public(vis: &Visibility) -> bool {
     matches!(vis, Visibility::Public(_))
 }
 
-fn public_name(item: &Item) -> Option<String> {
-    let (vis, ident) = match item {
-        Item::Const(it) => (&it.vis, &it.ident),
-        Item::Enum(it) => (&it.vis, &it.ident),
-        Item::Fn(it) => (&it.vis, &it.sig.ident),
-        Item::Struct(it) => (&it.vis, &it.ident),
-        Item::Trait(it) => (&it.vis, &it.ident),
-        Item::Type(it) => (&it.vis, &it.ident),
+/// The visibility, the name and the attributes of what may be exported.
+fn parts(item: &Item) -> Option<(&Visibility, &Ident, &[Attribute])> {
+    Some(match item {
+        Item::Const(it) => (&it.vis, &it.ident, &it.attrs),
+        Item::Enum(it) => (&it.vis, &it.ident, &it.attrs),
+        Item::Fn(it) => (&it.vis, &it.sig.ident, &it.attrs),
+        Item::Struct(it) => (&it.vis, &it.ident, &it.attrs),
+        Item::Trait(it) => (&it.vis, &it.ident, &it.attrs),
+        Item::Type(it) => (&it.vis, &it.ident, &it.attrs),
         _ => return None,
-    };
-    is_public(vis).then(|| ident.to_string())
+    })
+}
+
+fn public_name(item: &Item) -> Option<String> {
+    let (vis, name, _) = parts(item)?;
+    is_public(vis).then(|| name.to_string())
 }
 
 fn type_name(item: &Item) -> Option<String> {
-    match item {
-        Item::Enum(it) => Some(it.ident.to_string()),
-        Item::Struct(it) => Some(it.ident.to_string()),
-        Item::Type(it) => Some(it.ident.to_string()),
-        _ => None,
-    }
+    let is_type = matches!(item, Item::Enum(_) | Item::Struct(_) | Item::Type(_));
+    parts(item).filter(|_| is_type).map(|it| it.1.to_string())
 }
 
 fn is_for(it: &ItemImpl, name: &str) -> bool {
@@ -270,14 +274,8 @@ fn is_for(it: &ItemImpl, name: &str) -> bool {
 
 fn attributes(item: &Item) -> &[Attribute] {
     match item {
-        Item::Const(it) => &it.attrs,
-        Item::Enum(it) => &it.attrs,
-        Item::Fn(it) => &it.attrs,
         Item::Impl(it) => &it.attrs,
-        Item::Struct(it) => &it.attrs,
-        Item::Trait(it) => &it.attrs,
-        Item::Type(it) => &it.attrs,
-        _ => &[],
+        other => parts(other).map_or(&[], |it| it.2),
     }
 }
 
@@ -286,92 +284,61 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|it| it.meta == test)
 }
 
-/// The attributes that users notice.
-fn keep(attributes: &mut Vec<Attribute>) {
-    let kept = ["cfg", "deprecated", "derive", "must_use", "non_exhaustive"];
-    attributes.retain(|it| kept.iter().any(|name| it.path().is_ident(name)));
-}
+/// Takes out what users do not notice: documentation, bodies, values and private fields, and whether a function changes an
+/// argument that it owns.
+struct Strip;
 
-/// A definition without its documentation and without what is private.
-fn stripped(item: &Item) -> Item {
-    let nothing: Block = parse_quote!({});
-    let mut item = item.clone();
-    match &mut item {
-        Item::Const(it) => {
-            keep(&mut it.attrs);
-            *it.expr = parse_quote!(_);
-        }
-        Item::Enum(it) => {
-            keep(&mut it.attrs);
-            for variant in &mut it.variants {
-                keep(&mut variant.attrs);
-                variant.fields.iter_mut().for_each(|it| keep(&mut it.attrs));
-            }
-        }
-        Item::Fn(it) => {
-            keep(&mut it.attrs);
-            *it.block = nothing;
-            hide_mut(&mut it.sig);
-        }
-        Item::Struct(it) => {
-            keep(&mut it.attrs);
-            let private: Visibility = parse_quote!(pub(self));
-            match &mut it.fields {
-                Fields::Named(fields) => {
-                    let all = std::mem::take(&mut fields.named);
-                    fields.named = all.into_iter().filter(|it| is_public(&it.vis)).collect();
-                }
-                Fields::Unnamed(fields) => {
-                    for field in fields.unnamed.iter_mut().filter(|it| !is_public(&it.vis)) {
-                        field.vis = private.clone();
-                        field.ty = parse_quote!(_);
-                    }
-                }
-                Fields::Unit => {}
-            }
-            it.fields.iter_mut().for_each(|it| keep(&mut it.attrs));
-        }
-        Item::Trait(it) => {
-            keep(&mut it.attrs);
-            for item in &mut it.items {
-                match item {
-                    TraitItem::Fn(it) => {
-                        keep(&mut it.attrs);
-                        if it.default.is_some() {
-                            it.default = Some(nothing.clone());
-                        }
-                    }
-                    TraitItem::Type(it) => keep(&mut it.attrs),
-                    TraitItem::Const(it) => keep(&mut it.attrs),
-                    _ => {}
-                }
-            }
-        }
-        Item::Type(it) => keep(&mut it.attrs),
-        _ => {}
+impl VisitMut for Strip {
+    fn visit_attributes_mut(&mut self, all: &mut Vec<Attribute>) {
+        let kept = ["cfg", "deprecated", "derive", "must_use", "non_exhaustive"];
+        all.retain(|it| kept.iter().any(|name| it.path().is_ident(name)));
     }
-    item
-}
 
-/// Whether a function changes an argument that it owns is nobody else's business.
-fn hide_mut(signature: &mut Signature) {
-    for input in &mut signature.inputs {
-        match input {
-            FnArg::Receiver(it) if it.reference.is_none() => it.mutability = None,
-            FnArg::Typed(it) => {
-                if let Pat::Ident(name) = &mut *it.pat {
-                    name.mutability = None;
+    fn visit_block_mut(&mut self, it: &mut Block) {
+        it.stmts.clear();
+    }
+
+    fn visit_item_const_mut(&mut self, it: &mut ItemConst) {
+        *it.expr = parse_quote!(_);
+        visit_mut::visit_item_const_mut(self, it);
+    }
+
+    fn visit_impl_item_const_mut(&mut self, it: &mut ImplItemConst) {
+        it.expr = parse_quote!(_);
+        visit_mut::visit_impl_item_const_mut(self, it);
+    }
+
+    fn visit_item_struct_mut(&mut self, it: &mut ItemStruct) {
+        match &mut it.fields {
+            Fields::Named(fields) => {
+                let all = std::mem::take(&mut fields.named);
+                fields.named = all.into_iter().filter(|it| is_public(&it.vis)).collect();
+            }
+            fields => {
+                for field in fields.iter_mut().filter(|it| !is_public(&it.vis)) {
+                    field.vis = parse_quote!(pub(self));
+                    field.ty = parse_quote!(_);
                 }
             }
-            FnArg::Receiver(_) => {}
         }
+        visit_mut::visit_item_struct_mut(self, it);
+    }
+
+    fn visit_receiver_mut(&mut self, it: &mut Receiver) {
+        if it.reference.is_none() {
+            it.mutability = None;
+        }
+    }
+
+    fn visit_pat_ident_mut(&mut self, it: &mut PatIdent) {
+        it.mutability = None;
     }
 }
 
 /// The public functions of an `impl`, or that a trait is implemented; `None` if users see nothing of it.
 fn outline(it: &ItemImpl) -> Option<ItemImpl> {
     let mut it = it.clone();
-    keep(&mut it.attrs);
+    Strip.visit_item_impl_mut(&mut it);
     if let Some((_, path, _)) = &it.trait_ {
         let is_sealed = path
             .segments
@@ -385,19 +352,5 @@ fn outline(it: &ItemImpl) -> Option<ItemImpl> {
         ImplItem::Const(it) => is_public(&it.vis),
         _ => false,
     });
-    for item in &mut it.items {
-        match item {
-            ImplItem::Fn(it) => {
-                keep(&mut it.attrs);
-                it.block = parse_quote!({});
-                hide_mut(&mut it.sig);
-            }
-            ImplItem::Const(it) => {
-                keep(&mut it.attrs);
-                it.expr = parse_quote!(_);
-            }
-            _ => {}
-        }
-    }
     (!it.items.is_empty()).then_some(it)
 }
