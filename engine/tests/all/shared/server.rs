@@ -1,7 +1,7 @@
 //! A server that answers each request with its target. Some targets have other answers.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -13,6 +13,7 @@ use courser::{HostClient, HostConfig, Shared, SharedConfig, Upstream};
 /// - `.../redirect/REST`: to `http://REST`;
 /// - `/bytes/N`: that many bytes of [`pattern`], with a trailer;
 /// - `/drip`: `first`, and `second` once the server was released;
+/// - `/echo`: the body of the request, and in `X-Came`, how it came;
 /// - `/cut`: less than was promised.
 pub(crate) struct Server {
     address: SocketAddr,
@@ -137,11 +138,7 @@ impl Scene {
     }
 }
 
-fn serve(
-    mut stream: TcpStream,
-    scene: &Scene,
-    first_host: &mut Option<String>,
-) -> std::io::Result<()> {
+fn serve(mut stream: TcpStream, scene: &Scene, first_host: &mut Option<String>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
     let (mut line, mut target) = (String::new(), String::new());
@@ -152,10 +149,14 @@ fn serve(
         }
         target.clear();
         target.push_str(line.split(' ').nth(1).unwrap_or_default());
+        let mut length = None;
         while line != "\r\n" {
             line.clear();
             if reader.read_line(&mut line)? == 0 {
                 return Ok(());
+            }
+            if let Some(value) = line.strip_prefix("Content-Length: ") {
+                length = value.trim().parse().ok();
             }
             if let (Some(host), None) = (line.strip_prefix("Host: "), &first_host) {
                 let host = host.trim_end().to_owned();
@@ -189,6 +190,19 @@ fn serve(
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nfirst")?;
             hold(scene);
             stream.write_all(b"second")?;
+        } else if target == "/echo" {
+            let came = if length.is_some() {
+                "length"
+            } else {
+                "chunked"
+            };
+            let body = read_body(&mut reader, length)?;
+            let length = body.len();
+            write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nX-Came: {came}\r\nContent-Length: {length}\r\n\r\n"
+            )?;
+            stream.write_all(&body)?;
         } else if target == "/cut" {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nfirst")?;
             return Ok(());
@@ -198,6 +212,30 @@ fn serve(
                 target.len()
             );
             stream.write_all(answer.as_bytes())?;
+        }
+    }
+}
+
+/// A body of this length, or in chunks.
+fn read_body(reader: &mut impl BufRead, length: Option<usize>) -> io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let mut line = String::new();
+        let size = match length {
+            Some(length) => length,
+            None => {
+                reader.read_line(&mut line)?;
+                usize::from_str_radix(line.trim(), 16).map_err(io::Error::other)?
+            }
+        };
+        let begin = body.len();
+        body.resize(begin + size, 0);
+        reader.read_exact(&mut body[begin..])?;
+        if length.is_none() {
+            reader.read_line(&mut line)?;
+        }
+        if length.is_some() || size == 0 {
+            return Ok(body);
         }
     }
 }

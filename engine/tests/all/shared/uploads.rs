@@ -1,7 +1,6 @@
 //! Request bodies that come in pieces, and bodies as the types of other crates.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{self, Read};
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::task::{Context, Poll};
@@ -12,63 +11,6 @@ use http_body_util::BodyExt;
 
 use super::server::pattern;
 use super::*;
-
-/// Starts a server that answers each request with the request's body, and a client of this server.
-fn echo() -> Shared<HostClient> {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let upstream = Upstream::tcp([listener.local_addr().unwrap()]);
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let stream = stream.unwrap();
-            thread::spawn(move || while answer(&stream).is_ok() {});
-        }
-    });
-    let build = move |_| HostClient::new(upstream.clone(), HostConfig::default());
-    Shared::spawn(SharedConfig::default(), build).unwrap()
-}
-
-fn answer(mut stream: &TcpStream) -> io::Result<()> {
-    let mut reader = BufReader::new(stream);
-    let (mut length, mut line) = (None, String::new());
-    while line != "\r\n" {
-        line.clear();
-        if reader.read_line(&mut line)? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        if let Some(value) = line.strip_prefix("Content-Length: ") {
-            length = value.trim().parse().ok();
-        }
-    }
-    let (mut body, is_chunked) = (Vec::new(), length.is_none());
-    loop {
-        let size = length.take().map_or_else(
-            || {
-                line.clear();
-                reader.read_line(&mut line)?;
-                u64::from_str_radix(line.trim(), 16).map_err(io::Error::other)
-            },
-            Ok,
-        )?;
-        let before = body.len() as u64;
-        (&mut reader).take(size).read_to_end(&mut body)?;
-        if body.len() as u64 - before < size {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        if is_chunked {
-            reader.read_line(&mut line)?;
-        }
-        if size == 0 || !is_chunked {
-            break;
-        }
-    }
-    let kind = if is_chunked { "chunked" } else { "length" };
-    let length = body.len();
-    write!(
-        stream,
-        "HTTP/1.1 200 OK\r\nX-Came: {kind}\r\nContent-Length: {length}\r\n\r\n"
-    )?;
-    stream.write_all(&body)
-}
 
 /// What the server got, and how it was framed.
 fn echoed(client: &Shared<HostClient>, request: Request) -> (Vec<u8>, String) {
@@ -81,10 +23,11 @@ fn echoed(client: &Shared<HostClient>, request: Request) -> (Vec<u8>, String) {
 
 #[test]
 fn a_channel_carries_a_body_from_another_thread() {
-    let client = echo();
+    let server = Server::start();
+    let client = default_client(&server);
     let all = pattern(0..300_000);
     for length in [None, Some(300_000)] {
-        let mut request = Request::new("PUT", "/");
+        let mut request = Request::put("/echo", "");
         let sender = request.body_channel(length, 10_000);
         let pieces: Vec<Bytes> = all.chunks(7_001).map(Bytes::copy_from_slice).collect();
         let writer = thread::spawn(move || {
@@ -108,9 +51,10 @@ fn a_channel_carries_a_body_from_another_thread() {
 /// Both ends on one thread: each piece wakes the call, and the room that the call makes wakes the sender.
 #[test]
 fn a_channel_is_awaited_in_a_task() {
-    let client = echo();
+    let server = Server::start();
+    let client = default_client(&server);
     block_on(async {
-        let mut request = Request::new("PUT", "/");
+        let mut request = Request::put("/echo", "");
         let mut sender = request.body_channel(None, 100);
         let sending = client.send(Call::new(request, Response::new()));
         for number in 0..500 {
@@ -126,9 +70,10 @@ fn a_channel_is_awaited_in_a_task() {
 
 #[test]
 fn a_sender_that_is_dropped_fails_the_call() {
-    let client = echo();
+    let server = Server::start();
+    let client = default_client(&server);
     for abort in [false, true] {
-        let mut request = Request::new("PUT", "/");
+        let mut request = Request::put("/echo", "");
         let sender = request.body_channel(None, 100);
         sender.send("half").unwrap();
         match abort {
@@ -201,8 +146,9 @@ impl BodySource for Late {
 
 #[test]
 fn a_source_wakes_its_call() {
-    let client = echo();
-    let mut request = Request::new("PUT", "/");
+    let server = Server::start();
+    let client = default_client(&server);
+    let mut request = Request::put("/echo", "");
     request.body_source(Late(100), None);
     let (body, _) = echoed(&client, request);
     let pieces = (1..100).filter(|number| number % 2 == 1 && number % 3 != 0);
@@ -217,12 +163,13 @@ fn only_empty_pieces_do_not_hold_the_thread() {
             Poll::Ready(Ok(Some(Bytes::new())))
         }
     }
-    let client = echo();
-    let mut request = Request::new("PUT", "/");
+    let server = Server::start();
+    let client = default_client(&server);
+    let mut request = Request::put("/echo", "");
     request.body_source(Empty, None);
     let endless = client.send(Call::new(request, Response::new()));
     let mut response = Response::new();
-    let call = client.call(Request::post("/", "x").header("X", "1"), &mut response);
+    let call = client.call(&mut Request::post("/echo", "x"), &mut response);
     call.unwrap();
     assert_eq!(response.body(), b"x");
     drop(endless);
@@ -237,8 +184,9 @@ fn a_source_that_fails_with_would_block_fails_the_call() {
             Poll::Ready(Err(io::ErrorKind::WouldBlock.into()))
         }
     }
-    let client = echo();
-    let mut request = Request::new("PUT", "/");
+    let server = Server::start();
+    let client = default_client(&server);
+    let mut request = Request::put("/echo", "");
     request.body_source(Blocked, None);
     let error = client.call(&mut request, &mut Response::new()).unwrap_err();
     assert_kind!(error, ErrorKind::Misuse(Misuse::BodySource(_)));
@@ -265,7 +213,7 @@ impl Read for Gated {
 fn gated() -> (Request, Arc<AtomicBool>, mpsc::Receiver<()>) {
     let is_open = Arc::<AtomicBool>::default();
     let (asked, was_asked) = mpsc::channel();
-    let mut request = Request::put("/", "");
+    let mut request = Request::put("/echo", "");
     let source = Gated {
         is_open: Arc::clone(&is_open),
         asked,
@@ -277,7 +225,8 @@ fn gated() -> (Request, Arc<AtomicBool>, mpsc::Receiver<()>) {
 
 #[test]
 fn a_ticket_resumes_a_streamed_upload() {
-    let client = echo();
+    let server = Server::start();
+    let client = default_client(&server);
     let (request, is_open, was_asked) = gated();
     let streaming = client.send_streaming(Call::new(request, Response::new()));
     was_asked.recv().unwrap();
@@ -293,7 +242,8 @@ fn a_ticket_resumes_a_streamed_upload() {
 /// Its caller waits, and has no ticket.
 #[test]
 fn a_call_that_blocks_is_not_resumed() {
-    let client = echo();
+    let server = Server::start();
+    let client = default_client(&server);
     let mut response = Response::new();
     let called = client.call(&mut gated().0, &mut response).map(|_| ());
     let opened = client.open(&mut gated().0, &mut response).map(|_| ());
@@ -308,14 +258,9 @@ fn a_call_that_blocks_is_not_resumed() {
 /// Without a client of threads, the waker ends the wait of the caller.
 #[test]
 fn a_source_wakes_a_client_that_the_caller_drives() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let upstream = Upstream::tcp([listener.local_addr().unwrap()]);
-    thread::spawn(move || {
-        let (stream, _) = listener.accept().unwrap();
-        while answer(&stream).is_ok() {}
-    });
-    let mut client = HostClient::new(upstream, HostConfig::default()).unwrap();
-    let mut request = Request::new("PUT", "/");
+    let server = Server::start();
+    let mut client = HostClient::new(server.upstream(), patient()).unwrap();
+    let mut request = Request::put("/echo", "");
     request.body_source(Late(20), None);
     let mut response = Response::new();
     client.call(&mut request, &mut response).unwrap();
@@ -324,8 +269,9 @@ fn a_source_wakes_a_client_that_the_caller_drives() {
 
 #[test]
 fn streams_and_bodies_of_other_crates_are_sent() {
-    let client = echo();
-    let mut request = Request::new("PUT", "/");
+    let server = Server::start();
+    let client = default_client(&server);
+    let mut request = Request::put("/echo", "");
     let items = ["a", "b", "c"].map(|item| Ok::<_, io::Error>(item.as_bytes().to_vec()));
     request.body_of_stream(futures_lite::stream::iter(items), None);
     assert_eq!(
@@ -333,7 +279,7 @@ fn streams_and_bodies_of_other_crates_are_sent() {
         (b"abc".to_vec(), "chunked".to_owned())
     );
 
-    let mut request = Request::new("PUT", "/");
+    let mut request = Request::put("/echo", "");
     request.body_of(http_body_util::Full::new(Bytes::from("whole")));
     assert_eq!(
         echoed(&client, request),
@@ -347,7 +293,7 @@ fn streams_and_bodies_of_other_crates_are_sent() {
         http_body::Frame::trailers(trailers),
     ];
     let frames = futures_lite::stream::iter(frames.map(Ok::<_, io::Error>));
-    let mut request = Request::new("PUT", "/");
+    let mut request = Request::put("/echo", "");
     request.body_of(http_body_util::StreamBody::new(frames));
     let error = client.call(&mut request, &mut Response::new()).unwrap_err();
     assert!(
