@@ -371,8 +371,6 @@ const AVERAGED: u32 = 20;
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     fn counts(balancer: &mut Balancer, now: Instant, picks: u32) -> Vec<u32> {
@@ -532,34 +530,5 @@ mod tests {
         }
         assert_eq!(ejected, [2]);
         assert_eq!(balancer.in_flight(2), 0);
-    }
-
-    proptest! {
-        /// There is always an address, never the excluded one if there is another, and never an ejected one while
-        /// enough are left.
-        #[test]
-        fn picks_are_sound(
-            count in 1usize..8,
-            least: bool,
-            steps in prop::collection::vec((0u64..4000, any::<u64>(), 0u8..3, any::<bool>()), 1..200),
-        ) {
-            let spread = if least { Spread::LeastInFlight } else { Spread::RoundRobin };
-            let config = BalanceConfig { spread, eject_after: NonZeroU32::new(2), ..BalanceConfig::default() };
-            let mut balancer = Balancer::new(config, count);
-            let mut now = Instant::now();
-            let mut last = None;
-            for (pause, random, health, avoid) in steps {
-                now += Duration::from_millis(pause);
-                let not = last.filter(|_| avoid && count > 1);
-                let at = balancer.pick(now, random, |at| not == Some(at)).expect("an address");
-                prop_assert!(not != Some(at));
-                let away = balancer.ejected_until(at).is_some_and(|until| until > now);
-                prop_assert!(!away || balancer.panics() || !balancer.has_other(|at| not == Some(at)));
-                balancer.begin(at);
-                balancer.end(now, at, [Health::Success, Health::Failure, Health::Unknown][usize::from(health)], None);
-                last = Some(at);
-            }
-            prop_assert!((0..count).all(|at| balancer.in_flight(at) == 0));
-        }
     }
 }

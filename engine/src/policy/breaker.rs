@@ -420,8 +420,6 @@ const SLICES: usize = 10;
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
     use crate::error::{DnsError, Sent, Shortage, TimeLimit, TlsFault};
 
@@ -561,50 +559,6 @@ mod tests {
         }
         for status in [500, 502, 503, 504] {
             assert_eq!(breaker.judge(status), Failure, "{status}");
-        }
-    }
-
-    proptest! {
-        /// While the breaker is open, no call passes; while it is half open, never more than the probes; and it does
-        /// not stay open for ever.
-        #[test]
-        fn never_more_than_it_may(steps in prop::collection::vec((0u64..4000, 0u8..4, any::<prop::sample::Index>()), 1..300), probes in 1u32..4, successes in 1u32..4) {
-            let config = BreakerConfig {
-                consecutive: NonZeroU32::new(2),
-                probes: NonZeroU32::new(probes).expect("not zero"),
-                successes: NonZeroU32::new(successes).expect("not zero"),
-                ..config()
-            };
-            let mut breaker = Breaker::new(config.clone());
-            let mut now = Instant::now();
-            let mut under_way: Vec<(BreakerPermit, BreakerState)> = Vec::new();
-            for (pause, action, pick) in steps {
-                now += Duration::from_millis(pause);
-                if action == 0 || under_way.is_empty() {
-                    let before = breaker.state(now);
-                    match breaker.admit(now) {
-                        Ok(pass) => {
-                            prop_assert!(!matches!(before, BreakerState::Open(_)));
-                            under_way.push((pass, breaker.state(now)));
-                        }
-                        Err(until) => prop_assert!(until >= now && until <= now + config.max_open_for),
-                    }
-                } else {
-                    let (pass, _) = under_way.swap_remove(pick.index(under_way.len()));
-                    let health = [Success, Failure, Unknown][usize::from(action - 1)];
-                    if let Some(state) = breaker.record(now, pass, health) {
-                        prop_assert_eq!(state, breaker.state(now));
-                    }
-                }
-                if breaker.state(now) == BreakerState::HalfOpen {
-                    let probing = under_way.iter().filter(|(pass, _)| pass.era == breaker.era).count();
-                    prop_assert!(probing <= probes as usize);
-                }
-            }
-            for (pass, _) in under_way {
-                breaker.record(now, pass, Success);
-            }
-            prop_assert!(breaker.admit(now + config.max_open_for).is_ok());
         }
     }
 }
