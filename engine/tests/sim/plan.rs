@@ -458,27 +458,21 @@ fn draw_web(random: &mut Random, mood: Mood, bulk: bool) -> (Web, Vec<Place>) {
             );
         }
         let slow = *random.pick(&[0, 10, 400]);
-        names.extend(name.map(|name| Name {
-            name,
-            ips,
-            latency: Duration::ZERO..=Duration::from_millis(slow),
-            ttl: Duration::ZERO..=Duration::from_millis(3000),
-            never: if foul {
-                sometimes(random, 200)
-            } else {
-                Probability::NEVER
-            },
-            lost: if foul {
-                sometimes(random, 200)
-            } else {
-                Probability::NEVER
-            },
-            fails: if foul {
-                sometimes(random, 500)
-            } else {
-                Probability::NEVER
-            },
-            changes: sometimes(random, 500),
+        names.extend(name.map(|name| {
+            let mut name = Name {
+                name,
+                ips,
+                latency: span(0, slow),
+                ttl: span(0, 3000),
+                ..Name::plain()
+            };
+            if foul {
+                name.never = sometimes(random, 200);
+                name.lost = sometimes(random, 200);
+                name.fails = sometimes(random, 500);
+            }
+            name.changes = sometimes(random, 500);
+            name
         }));
     }
     let origins: Vec<_> = sites
@@ -503,11 +497,9 @@ fn draw_web(random: &mut Random, mood: Mood, bulk: bool) -> (Web, Vec<Place>) {
         let mut place = draw_place(random, mood, bulk, Address::Tcp((ip, 3128).into()));
         place.behaviour.redirect = sometimes(random, 600);
         place.behaviour.redirect_to = origins;
-        place.behaviour.refuses = if foul {
-            seldom(random, 300)
-        } else {
-            Probability::NEVER
-        };
+        if foul {
+            place.behaviour.refuses = seldom(random, 300);
+        }
         let scheme = *random.pick(&["http", "socks5", "socks5h"]);
         place.behaviour.socks = scheme != "http";
         places.push(place);

@@ -122,20 +122,7 @@ fn a_redirect_carries_no_header_of_the_hook_on() {
 fn what_a_hook_cannot_set_fails_the_call() {
     let net = SimNet::new(1);
     let heard = hear(&net, 1, |peer, _| peer.send(OK));
-    let fixed = [
-        "Host",
-        "user-agent",
-        "Connection",
-        "Upgrade",
-        "Content-Length",
-        "transfer-encoding",
-        "Trailer",
-        "Expect",
-        "Accept-Encoding",
-        "Range",
-        "Cookie",
-        "Proxy-Authorization",
-    ];
+    let fixed = "Host user-agent Connection Upgrade Content-Length transfer-encoding Trailer Expect Accept-Encoding Range Cookie Proxy-Authorization";
     let set = |name: &'static str, value: &'static str| {
         let hook = SendHook::new(move |outgoing| {
             outgoing.set_header(name, value).set_header("X-Fine", "1");
@@ -144,7 +131,7 @@ fn what_a_hook_cannot_set_fails_the_call() {
         let error = client(&net, Some(hook)).get("/", &mut Response::new());
         error.unwrap_err().to_string()
     };
-    for name in fixed {
+    for name in fixed.split(' ') {
         let error = set(name, "x").to_lowercase();
         let end = format!("{} cannot be set by a send hook", name.to_lowercase());
         assert!(error.ends_with(&end), "{error}");
