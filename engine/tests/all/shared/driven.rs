@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use courser::error::Stopped;
 use courser::shared::{Driver, Turn};
 use courser::{
-    BatchConfig, Client, Config, ErrorKind, HostClient, HostConfig, HttpClient, Misuse, Request,
-    Response, Shared, SharedConfig, Timeouts, Upstream,
+    BatchConfig, ErrorKind, HostClient, HostConfig, HttpClient, Misuse, Request, Response, Shared,
+    SharedConfig, Timeouts, Upstream,
 };
 use tokio::task::{LocalSet, spawn_local};
 
@@ -65,22 +65,6 @@ fn calls_of_other_threads_reach_a_sleeping_driver() {
             caller.join().unwrap();
         },
     );
-}
-
-/// The answer of the resolver comes from a thread, whose wake must reach the driver.
-#[test]
-fn a_lookup_of_a_name_wakes_the_driver() {
-    let server = Server::start();
-    let client = Client::new(Config::default()).unwrap();
-    let built = Shared::driven(SharedConfig::default(), client).unwrap();
-    with_driver(built, async |client: Shared<Client>| {
-        for _ in 0..3 {
-            let url = format!("http://localhost:{}/named", server.address().port());
-            let done = client.send(call(&url)).await;
-            done.outcome.unwrap();
-            assert_eq!(done.response.body(), b"/named");
-        }
-    });
 }
 
 #[test]
