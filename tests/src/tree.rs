@@ -130,19 +130,7 @@ impl Hidden {
 
 /// Undoes percent-encoding; a `%` that is not followed by two hex digits stands for itself.
 pub fn percent_decode(text: &[u8]) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let [first, tail @ ..] = rest {
-        let digits = tail
-            .get(..2)
-            .filter(|digits| *first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
-        let escape = digits
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        decoded.push(escape.unwrap_or(*first));
-        rest = if escape.is_some() { &tail[2..] } else { tail };
-    }
-    decoded
+    percent_encoding::percent_decode(text).collect()
 }
 
 /// Servers that start as root read the tree as another user.
