@@ -116,11 +116,6 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Whether the server serves the pages of the site, and not one page of its own.
-    pub(crate) fn has_pages(&self) -> bool {
-        !self.program.hello.is_empty()
-    }
-
     /// The response is the whole page at `/hello`.
     pub(crate) fn assert_hello(&self, response: &Response) {
         let page = self.program.hello;

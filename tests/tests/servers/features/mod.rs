@@ -64,7 +64,6 @@ features! {
     Tls12 => tls::version_1_2,
     Tls13 => tls::version_1_3,
     Resumption => tls::resumption,
-    TlsPipelining => pipelining::hundred_over_tls,
 }
 
 /// `None` for a status that says that there is no such thing on this server.

@@ -3,9 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-use courser::{
-    Call, HostConfig, PipelineClient, PipelineConfig, Request, Response, Sent, TlsVersion, Upstream,
-};
+use courser::{Call, PipelineClient, PipelineConfig, Request, Response, Sent};
 use tests::script::PATIENCE;
 
 use crate::matrix::{Bench, Outcome, patient};
@@ -15,23 +13,9 @@ use crate::site;
 
 /// A hundred calls at once on one connection: each gets its own answer, in the order of the requests.
 pub(crate) fn hundred(bench: &Bench<'_>) -> Option<Outcome> {
-    let server = bench.server(Flavor::Plain)?;
-    pipeline(server.upstream(), patient())
-}
-
-/// The same over TLS.
-pub(crate) fn hundred_over_tls(bench: &Bench<'_>) -> Option<Outcome> {
-    let url = bench.secure_url()?;
-    if !bench.has_pages() {
-        return None;
-    }
-    let config = bench.secure(TlsVersion::V1_2..=TlsVersion::V1_3);
-    pipeline(url.parse().unwrap(), config)
-}
-
-fn pipeline(upstream: Upstream, host: HostConfig) -> Option<Outcome> {
+    let upstream = bench.server(Flavor::Plain)?.upstream();
     let mut config = PipelineConfig {
-        host,
+        host: patient(),
         max_pending: NonZeroUsize::new(100).unwrap(),
         ..PipelineConfig::default()
     };

@@ -1,6 +1,6 @@
 //! TLS, with verification against the certificate of the site.
 
-use courser::{Client, Config, Error, HostClient, Report, Response, TlsVersion};
+use courser::{Client, Config, Response, TlsVersion};
 use tests::clients::{any_client, any_config};
 
 use crate::matrix::{Bench, Outcome};
@@ -13,29 +13,18 @@ pub(crate) fn version_1_3(bench: &Bench<'_>) -> Option<Outcome> {
     version(bench, TlsVersion::V1_3)
 }
 
-/// Two calls with this version, by each kind of client.
+/// Two calls with this version.
 fn version(bench: &Bench<'_>, version: TlsVersion) -> Option<Outcome> {
-    let url = bench.secure_url()?;
-    let (mut any, page) = (any(bench, version), format!("{url}/hello"));
-    two_calls(bench, version, |response| any.get(&page, response));
-    let mut host = HostClient::new(url.parse().unwrap(), bench.secure(version..=version)).unwrap();
-    two_calls(bench, version, |response| host.get("/hello", response));
-    Some(Outcome::Works)
-}
-
-fn two_calls(
-    bench: &Bench<'_>,
-    version: TlsVersion,
-    mut call: impl FnMut(&mut Response) -> Result<Report, Error>,
-) {
-    let mut response = Response::new();
+    let url = format!("{}/hello", bench.secure_url()?);
+    let (mut client, mut response) = (any(bench, version), Response::new());
     for _ in 0..2 {
-        let report = call(&mut response).unwrap();
+        let report = client.get(&url, &mut response).unwrap();
         bench.assert_hello(&response);
         if let Some(tls) = report.tls() {
             assert_eq!(tls.version, version);
         }
     }
+    Some(Outcome::Works)
 }
 
 /// A client of any URL, with this version.

@@ -36,7 +36,6 @@ pub(crate) const WAITRESS: Program = Program {
         Tls12,
         Tls13,
         Resumption,
-        TlsPipelining,
     ],
     copes: &[
         (Head, Quirk::ClosesAfterHead),
@@ -51,7 +50,6 @@ pub(crate) const WEBRICK: Program = Program {
     command: |setup| run(setup, RUBY, "webrick.rb"),
     lacks: &[HalfClose, Trailers, Brotli, Zstd],
     copes: &[
-        (TlsPipelining, Quirk::ForgetsRequests),
         (Refusal, Quirk::NeverContinues),
         (NotModified, Quirk::IgnoresDates),
     ],
@@ -65,7 +63,6 @@ pub(crate) const GUNICORN: Program = Program {
     copes: &[
         (Refusal, Quirk::ContinuesThenRefuses),
         (Pipelining, Quirk::ForgetsRequests),
-        (TlsPipelining, Quirk::ForgetsRequests),
     ],
     ..SERVER
 };
@@ -74,16 +71,7 @@ pub(crate) const PHP: Program = Program {
     name: "PHP built-in",
     command: php,
     lacks: &[
-        KeepAlive,
-        IdleEnd,
-        Chunked,
-        Trailers,
-        Brotli,
-        Zstd,
-        Tls12,
-        Tls13,
-        Resumption,
-        TlsPipelining,
+        KeepAlive, IdleEnd, Chunked, Trailers, Brotli, Zstd, Tls12, Tls13, Resumption,
     ],
     copes: &[
         (Continue, Quirk::NeverContinues),

@@ -30,7 +30,6 @@ pub(crate) const GNUTLS_SERV: Program = Program {
         Brotli,
         Zstd,
         Pipelining,
-        TlsPipelining,
     ],
     ..SERVER
 };

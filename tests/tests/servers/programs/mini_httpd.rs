@@ -27,10 +27,7 @@ pub(crate) const MINI_HTTPD: Program = Program {
         Brotli,
         Zstd,
     ],
-    copes: &[
-        (Pipelining, Quirk::NoPipelining),
-        (TlsPipelining, Quirk::NoPipelining),
-    ],
+    copes: &[(Pipelining, Quirk::NoPipelining)],
     ..SERVER
 };
 

@@ -21,7 +21,6 @@ pub(crate) const VARNISH: Program = Program {
         Tls12,
         Tls13,
         Resumption,
-        TlsPipelining,
     ],
     copes: &[(Refusal, Quirk::ContinuesThenRefuses)],
     ..SERVER
