@@ -17,14 +17,15 @@
 //! by [`PATIENCE`], so that a broken client fails a test instead of hanging it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::Socket;
 use tempfile::TempDir;
 
 use crate::tls::{Acceptor, Layers, Session};
@@ -34,7 +35,8 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server on a free loopback port, or on a Unix socket in a directory of its own. Dropping it cuts all connections.
 pub struct Server {
-    place: Place,
+    /// That of a Unix socket.
+    directory: Option<TempDir>,
     listener: Arc<Socket>,
     shared: Arc<Shared>,
     accepting: Option<JoinHandle<()>>,
@@ -58,25 +60,31 @@ impl Server {
 
     /// A server on a Unix socket that plays the same script on every connection.
     pub fn on_unix_socket(script: Script) -> Self {
-        let (listener, place) = listen_at_path().expect("listen on a Unix socket");
-        Self::run(listener, place, Behaviour::Every(script))
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let listener = UnixListener::bind(directory.path().join(SOCKET)).expect("a Unix socket");
+        Self::run(listener.into(), Some(directory), Behaviour::Every(script))
     }
 
     fn start(behaviour: Behaviour) -> Self {
-        let loopback = (Ipv4Addr::LOCALHOST, 0).into();
-        let (listener, place) = listen_at(loopback).expect("listen on loopback");
-        Self::run(listener, place, behaviour)
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("listen on loopback");
+        Self::run(listener.into(), None, behaviour)
     }
 
-    fn run(listener: Socket, place: Place, behaviour: Behaviour) -> Self {
+    fn run(listener: Socket, directory: Option<TempDir>, behaviour: Behaviour) -> Self {
+        listener.listen(LISTEN_BACKLOG).expect("a longer queue");
         let listener = Arc::new(listener);
-        let shared = Arc::new(Shared::new(behaviour));
+        let shared = Arc::new(Shared {
+            behaviour,
+            log: Mutex::default(),
+            changed: Condvar::new(),
+            stopping: AtomicBool::new(false),
+        });
         let accepting = thread::spawn({
             let (listener, shared) = (Arc::clone(&listener), Arc::clone(&shared));
             move || accept_all(&listener, &shared)
         });
         Self {
-            place,
+            directory,
             listener,
             shared,
             accepting: Some(accepting),
@@ -85,18 +93,14 @@ impl Server {
 
     /// The TCP address; a test that asks a Unix server for it is wrong.
     pub fn address(&self) -> SocketAddr {
-        match &self.place {
-            Place::Tcp(address) => *address,
-            Place::Unix { path, .. } => panic!("{} has no port", path.display()),
-        }
+        let address = self.listener.local_addr().expect("a bound address");
+        address.as_socket().expect("a TCP server")
     }
 
     /// The path of the Unix socket; a test that asks a TCP server for it is wrong.
-    pub fn path(&self) -> &Path {
-        match &self.place {
-            Place::Unix { path, .. } => path,
-            Place::Tcp(address) => panic!("{address} is not a Unix socket"),
-        }
+    pub fn path(&self) -> PathBuf {
+        let directory = self.directory.as_ref().expect("a Unix server");
+        directory.path().join(SOCKET)
     }
 
     /// How many connections have been accepted so far.
@@ -394,35 +398,6 @@ enum Step {
     Reset,
 }
 
-enum Place {
-    Tcp(SocketAddr),
-    Unix { path: PathBuf, _directory: TempDir },
-}
-
-fn listen_at_path() -> io::Result<(Socket, Place)> {
-    let directory = tempfile::tempdir()?;
-    let path = directory.path().join("http.sock");
-    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    socket.bind(&SockAddr::unix(&path)?)?;
-    socket.listen(LISTEN_BACKLOG)?;
-    let place = Place::Unix {
-        path,
-        _directory: directory,
-    };
-    Ok((socket, place))
-}
-
-fn listen_at(address: SocketAddr) -> io::Result<(Socket, Place)> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    // A server that comes back finds its port, although the system has not forgotten its connections.
-    socket.set_reuse_address(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(LISTEN_BACKLOG)?;
-    let address = socket.local_addr()?.as_socket();
-    let address = address.ok_or(io::ErrorKind::AddrNotAvailable)?;
-    Ok((socket, Place::Tcp(address)))
-}
-
 struct Shared {
     behaviour: Behaviour,
     log: Mutex<Log>,
@@ -444,15 +419,6 @@ struct Log {
 }
 
 impl Shared {
-    fn new(behaviour: Behaviour) -> Self {
-        Self {
-            behaviour,
-            log: Mutex::default(),
-            changed: Condvar::new(),
-            stopping: AtomicBool::new(false),
-        }
-    }
-
     fn log(&self) -> MutexGuard<'_, Log> {
         lock(&self.log)
     }
@@ -738,5 +704,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Less than a loopback segment would need smaller writes, each waiting for a delayed acknowledgement.
 const SMALL_BUFFER: usize = 128 * 1024;
 const LISTEN_BACKLOG: i32 = 1024;
+const SOCKET: &str = "http.sock";
 /// The most that one read takes.
 const BUFFER: usize = 64 * 1024;

@@ -134,7 +134,7 @@ fn a_client_reaches_hosts_at_unix_sockets() {
             UnixSocket {
                 host: "API.example".into(),
                 port: Some(443),
-                path: secure.path().into(),
+                path: secure.path(),
             },
             UnixSocket {
                 host: "docker".into(),
