@@ -1,37 +1,34 @@
-//! Tests that need a process and a network of their own, to count descriptors and ports.
+//! Tests that need a process of their own, to count descriptors and ports, and for variables.
 
 use std::env;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::script::eventually;
 
-/// Runs the body of a test in a process of its own, in a network namespace that has nothing but loopback. Needs root, or user
-/// namespaces.
+/// Runs a test in a process of its own. True in that process, so that the test goes on there.
 ///
-/// `test` is the name of the test that calls this: this very program runs that test alone.
-pub fn in_own_network(test: &str, body: impl FnOnce()) {
+/// `test` is the name of the test that calls this, and `command` runs this very program, with whatever the test needs.
+pub fn is_alone(test: &str, command: &mut Command) -> bool {
     if env::var_os(ALONE).is_some() {
-        return body();
+        return true;
     }
-    let program = env::current_exe().expect("the test program has a path");
-    let mut command = Command::new("unshare");
-    if !rustix::process::geteuid().is_root() {
-        command.args(["--user", "--map-root-user"]);
-    }
-    let set_up = "ip link set lo up && exec \"$0\" \"$@\"";
     let output = command
-        .args(["--net", "sh", "-c", set_up])
-        .arg(program)
         .args(["--exact", test, "--include-ignored", "--nocapture"])
         .env(ALONE, test)
         .output()
-        .expect("unshare and ip are installed");
+        .expect("the program runs");
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}\n{errors}");
     assert!(text.contains("1 passed"), "no test is named {test}");
-    println!("{text}");
+    false
+}
+
+/// This very program.
+pub fn itself() -> PathBuf {
+    env::current_exe().expect("the test program has a path")
 }
 
 /// Descriptors that this process has open. Only in a process of its own they are all a test's.

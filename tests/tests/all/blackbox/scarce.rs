@@ -15,7 +15,7 @@ use courser::{
     Request, Response, Sent, Shared, SharedConfig, Upstream,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tests::alone::descriptors;
+use tests::alone::{descriptors, is_alone, itself};
 use tests::clients::{any_config, config, run};
 use tests::dns::{DnsServer, Reply, a};
 use tests::script::{Server, connection, eventually};
@@ -154,16 +154,9 @@ fn scarce(test: &str, servers: usize, body: impl FnOnce(&[SocketAddr])) {
         .map(|_| Server::every(connection().always(OK)))
         .collect();
     let addresses: Vec<_> = servers.iter().map(|s| s.address().to_string()).collect();
-    let output = Command::new(env::current_exe().unwrap())
-        .args(["--nocapture", "--exact"])
-        .arg(format!("blackbox::scarce::{test}"))
-        .env(SERVERS, addresses.join(" "))
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}\n{errors}");
-    assert!(text.contains("1 passed"), "{text}");
+    let mut command = Command::new(itself());
+    command.env(SERVERS, addresses.join(" "));
+    is_alone(&format!("blackbox::scarce::{test}"), &mut command);
 }
 
 const SERVERS: &str = "COURSER_TEST_SERVERS";

@@ -9,6 +9,7 @@ use courser::{
     Call, Client, ErrorKind, Phase, Redirects, Report, Request, Response, Sent, Timeouts,
     TlsConfig, TlsIdentity,
 };
+use tests::alone::{is_alone, itself};
 use tests::clients::{any_client, any_config, assert_none_left, run};
 use tests::script::{PATIENCE, Server, connection, eventually};
 use tests::tls::{Acceptor, Authority};
@@ -86,17 +87,11 @@ fn who_one_call_is_holds_for_it_alone() {
 /// The variable is the process's: the test runs itself again with it.
 #[test]
 fn keys_are_logged() {
-    const CHILD: &str = "COURSER_TEST_CHILD";
-    if std::env::var_os(CHILD).is_none() {
-        let directory = tempfile::tempdir().unwrap();
-        let log = directory.path().join("keys");
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "blackbox::tls::keys_are_logged"])
-            .env(CHILD, "1")
-            .env("SSLKEYLOGFILE", &log)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("keys");
+    let mut command = Command::new(itself());
+    command.env("SSLKEYLOGFILE", &log);
+    if !is_alone("blackbox::tls::keys_are_logged", &mut command) {
         let keys = std::fs::read_to_string(log).unwrap();
         assert!(keys.contains("CLIENT_TRAFFIC_SECRET_0 "), "{keys}");
         assert!(keys.contains("SERVER_TRAFFIC_SECRET_0 "), "{keys}");
