@@ -651,41 +651,38 @@ fn sessions_are_resumed_unless_disabled() {
     }
 }
 
+/// How a handshake fails with a peer that says this and ends the connection, in reads of at most so many bytes.
+fn fault_after(answer: &[u8], step: usize) -> TlsFault {
+    let mut tls = Tls::new(&TlsConfig::default().build().unwrap(), "a.example").unwrap();
+    let mut wire = Wire::new();
+    let mut buf = vec![0; MIN_BUFFER];
+    let progress = tls.handshake(&mut wire, &mut buf).unwrap();
+    assert_eq!(progress, HandshakeProgress::Blocked);
+    wire.to_client.extend(answer);
+    wire.eof = true;
+    wire.read_step = step;
+    fault_of(tls.handshake(&mut wire, &mut buf).unwrap_err())
+}
+
+/// A TLS record that is not a ServerHello: an alert.
+const ALERT: &[u8] = b"\x15\x03\x03\x00\x02\x02\x28";
+
 #[test]
 fn bytes_that_are_not_tls() {
-    let identity = TlsConfig::default().build().unwrap();
-    let outcome = |answer: &[u8], step| {
-        let mut tls = Tls::new(&identity, "a.example").unwrap();
-        let mut wire = Wire::new();
-        let mut buf = vec![0; MIN_BUFFER];
-        let progress = tls.handshake(&mut wire, &mut buf).unwrap();
-        assert_eq!(progress, HandshakeProgress::Blocked);
-        wire.to_client.extend(answer);
-        wire.eof = true;
-        wire.read_step = step;
-        fault_of(tls.handshake(&mut wire, &mut buf).unwrap_err())
-    };
     for step in [1, 2, 5, usize::MAX] {
-        assert_eq!(
-            outcome(b"HTTP/1.1 400 Bad Request\r\n\r\n", step),
-            TlsFault::NotTls
-        );
-        assert_eq!(
-            outcome(b"220 mail.example ESMTP\r\n", step),
-            TlsFault::NotTls
-        );
-        assert_eq!(outcome(&[0xff; 100], step), TlsFault::NotTls);
-        assert_eq!(outcome(b"", step), TlsFault::HandshakeEof);
-        assert_eq!(
-            outcome(b"\x16\x03\x03\x00\x40", step),
-            TlsFault::HandshakeEof
-        );
-        // A TLS record that is not a ServerHello.
-        let alert = outcome(b"\x15\x03\x03\x00\x02\x02\x28", step);
-        assert_eq!(alert, TlsFault::Alert(TlsAlert(40)));
-        let early = outcome(b"\x17\x03\x03\x00\x02ab", step);
+        for (answer, fault) in [
+            (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], TlsFault::NotTls),
+            (b"220 mail.example ESMTP\r\n", TlsFault::NotTls),
+            (&[0xff; 100], TlsFault::NotTls),
+            (b"", TlsFault::HandshakeEof),
+            (b"\x16\x03\x03\x00\x40", TlsFault::HandshakeEof),
+            (ALERT, TlsFault::Alert(TlsAlert(40))),
+        ] {
+            assert_eq!(fault_after(answer, step), fault);
+        }
+        let early = fault_after(b"\x17\x03\x03\x00\x02ab", step);
         assert!(matches!(early, TlsFault::BadRecord(_)), "{early:?}");
-        let nonsense = outcome(b"\x16\x03\x03\x00\x08\x02\x00\x00\x04abcd", step);
+        let nonsense = fault_after(b"\x16\x03\x03\x00\x08\x02\x00\x00\x04abcd", step);
         assert!(
             matches!(nonsense, TlsFault::BadRecord(_) | TlsFault::NotTls),
             "{nonsense:?}"
@@ -696,40 +693,30 @@ fn bytes_that_are_not_tls() {
 /// A handshake message that is longer than the buffer ends the session and causes no endless loop.
 #[test]
 fn a_message_too_large_for_the_buffer_ends_the_session() {
-    let identity = TlsConfig::default().build().unwrap();
-    let mut tls = Tls::new(&identity, "a.example").unwrap();
-    let mut wire = Wire::new();
-    let mut buf = vec![0; MIN_BUFFER];
-    let progress = tls.handshake(&mut wire, &mut buf).unwrap();
-    assert_eq!(progress, HandshakeProgress::Blocked);
-    wire.to_client
-        .extend(b"\x16\x03\x03\x40\x00\x02\x00\xff\xff");
-    wire.to_client.extend(vec![0; 16_380]);
+    let first = b"\x16\x03\x03\x40\x00\x02\x00\xff\xff";
+    let mut answer = [&first[..], &[0; 16_380]].concat();
     for _ in 0..4 {
-        wire.to_client.extend(b"\x16\x03\x03\x40\x00");
-        wire.to_client.extend(vec![0; 16_384]);
+        answer.extend(b"\x16\x03\x03\x40\x00");
+        answer.extend([0; 16_384]);
     }
-    let fault = fault_of(tls.handshake(&mut wire, &mut buf).unwrap_err());
+    let fault = fault_after(&answer, usize::MAX);
     assert!(matches!(fault, TlsFault::BadRecord(_)), "{fault:?}");
 }
 
 #[test]
 fn an_alert_is_read_after_a_failed_write() {
     let identity = TlsConfig::default().build().unwrap();
-    let mut tls = Tls::new(&identity, "a.example").unwrap();
-    let mut wire = Wire::new();
-    wire.broken = true;
-    wire.to_client.extend(b"\x15\x03\x03\x00\x02\x02\x28");
-    let mut buf = vec![0; MIN_BUFFER];
-    let fault = fault_of(tls.handshake(&mut wire, &mut buf).unwrap_err());
-    assert_eq!(fault, TlsFault::Alert(TlsAlert(40)));
-
-    let mut tls = Tls::new(&identity, "a.example").unwrap();
-    let mut wire = Wire::new();
-    wire.broken = true;
-    wire.eof = true;
-    let error = tls.handshake(&mut wire, &mut buf).unwrap_err();
-    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    let outcome = |answer: &[u8]| {
+        let mut tls = Tls::new(&identity, "a.example").unwrap();
+        let mut wire = Wire::new();
+        wire.broken = true;
+        wire.eof = true;
+        wire.to_client.extend(answer);
+        tls.handshake(&mut wire, &mut vec![0; MIN_BUFFER])
+            .unwrap_err()
+    };
+    assert_eq!(fault_of(outcome(ALERT)), TlsFault::Alert(TlsAlert(40)));
+    assert_eq!(outcome(b"").kind(), io::ErrorKind::BrokenPipe);
 }
 
 // ---- bytes at every pace
