@@ -2,7 +2,6 @@
 //! own, because it counts the threads and descriptors of the process.
 
 use std::env;
-use std::io::Read;
 use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use courser::{
 };
 
 use super::shared::server::Server;
+use super::shared::{Explosive, quiet_panics};
 
 type Client = Shared<courser::HostClient>;
 
@@ -50,11 +50,10 @@ fn nothing_is_left_behind() {
 
     // A panic: the descriptors of the first client are closed, too.
     round(|client| {
-        std::panic::set_hook(Box::new(|_| {}));
+        quiet_panics();
         let mut request = Request::new("POST", "/");
         request.body_stream(Explosive, None);
         client.call(&mut request, &mut Response::new()).unwrap_err();
-        let _ = std::panic::take_hook();
         client.get("/", &mut Response::new()).unwrap();
     });
     settles_at(before);
@@ -121,12 +120,4 @@ fn settles_at(expected: (usize, usize)) {
 fn counts() -> (usize, usize) {
     let count = |directory| std::fs::read_dir(directory).unwrap().count();
     (count("/proc/self/fd"), count("/proc/self/task"))
-}
-
-struct Explosive;
-
-impl Read for Explosive {
-    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-        panic!("on purpose")
-    }
 }

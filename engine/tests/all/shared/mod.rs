@@ -135,7 +135,7 @@ fn a_shorter_shutdown_limit_replaces_a_longer_one() {
 /// Suppresses the messages of intended panics.
 const ON_PURPOSE: &str = "on purpose";
 
-fn quiet_panics() {
+pub(crate) fn quiet_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         let usual = std::panic::take_hook();
@@ -147,7 +147,7 @@ fn quiet_panics() {
     });
 }
 
-struct Explosive;
+pub(crate) struct Explosive;
 
 impl std::io::Read for Explosive {
     fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
