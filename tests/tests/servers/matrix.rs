@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::cell::OnceCell;
-use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use courser::{HostClient, HostConfig, Response, TlsConfig, TlsVersion};
@@ -104,12 +103,12 @@ impl<'a> Bench<'a> {
         Some(format!("https://{}", server.address()))
     }
 
-    /// The options of clients that trust the site, with these versions of TLS.
-    pub(crate) fn secure(&self, versions: RangeInclusive<TlsVersion>) -> HostConfig {
+    /// The options of clients that trust the site, with this version of TLS.
+    pub(crate) fn secure(&self, version: TlsVersion) -> HostConfig {
         HostConfig {
             tls: TlsConfig {
-                min_version: *versions.start(),
-                max_version: *versions.end(),
+                min_version: version,
+                max_version: version,
                 ..self.site.authority.trusted()
             },
             ..patient()

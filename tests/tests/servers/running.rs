@@ -69,16 +69,6 @@ impl Setup<'_> {
         if self.is_tls() { text } else { String::new() }
     }
 
-    /// `text` in the flavor that ends connections, else nothing.
-    pub(crate) fn if_ending(&self, text: impl Into<String>) -> String {
-        let text = text.into();
-        if self.is_ending() {
-            text
-        } else {
-            String::new()
-        }
-    }
-
     /// Writes a file to the server's directory.
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.place.join(name);

@@ -30,7 +30,7 @@ fn version(bench: &Bench<'_>, version: TlsVersion) -> Option<Outcome> {
 /// A client of any URL, with this version.
 fn any(bench: &Bench<'_>, version: TlsVersion) -> Client {
     any_client(Config {
-        host: bench.secure(version..=version),
+        host: bench.secure(version),
         ..any_config()
     })
 }

@@ -23,7 +23,7 @@ fn command(setup: &Setup<'_>) -> Option<Command> {
         "ssl_certificate {chain}; ssl_certificate_key {key}; ssl_protocols TLSv1.2 TLSv1.3;
          ssl_session_cache shared:tls:1m;"
     ));
-    let requests = setup.if_ending("keepalive_requests 5;");
+    let requests = if setup.is_ending() { 5 } else { 1000 };
     let idle = setup.idle_seconds();
     let configuration = setup.write(
         "nginx.conf",
@@ -36,7 +36,7 @@ fn command(setup: &Setup<'_>) -> Option<Command> {
                client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi;
                scgi_temp_path scgi;
                types {{ text/plain txt; }}
-               keepalive_timeout {idle}s; {requests}
+               keepalive_timeout {idle}s; keepalive_requests {requests};
                gzip on; gzip_types text/plain; brotli on; brotli_types text/plain;
                client_max_body_size 32m;
                server {{
