@@ -5,10 +5,8 @@
 pub mod alone;
 pub mod clients;
 pub mod dns;
-pub mod port;
 pub mod process;
 pub mod program;
-pub mod proxies;
 pub mod script;
 pub mod servers;
 pub mod tls;

@@ -1,7 +1,8 @@
 //! Servers that are programs of others: each on a free port, with a directory of its own, ended on drop.
 
 use std::fs::{self, File, Permissions};
-use std::net::{SocketAddr, TcpStream};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,16 +10,17 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
-use crate::port::Port;
 use crate::script::PATIENCE;
 
 /// A running server.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
-    port: Port,
+    address: SocketAddr,
+    _reserved: Socket,
     directory: TempDir,
 }
 
@@ -32,8 +34,8 @@ impl Process {
         let directory = tempfile::tempdir().expect("a temporary directory");
         // Some servers give up the rights of root, and write here then.
         fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("permissions");
-        let port = Port::reserve().expect("a free port");
-        let mut command = command(port.address(), directory.path())?;
+        let (address, reserved) = reserve().expect("a free port");
+        let mut command = command(address, directory.path())?;
         let log = File::create(directory.path().join(LOG)).expect("a log file");
         command
             .current_dir(directory.path())
@@ -45,7 +47,8 @@ impl Process {
             .unwrap_or_else(|error| panic!("{command:?} does not run here: {error}"));
         let mut process = Self {
             child,
-            port,
+            address,
+            _reserved: reserved,
             directory,
         };
         let started = Instant::now();
@@ -59,7 +62,7 @@ impl Process {
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.port.address()
+        self.address
     }
 
     /// What it wrote to that file of its directory.
@@ -107,6 +110,16 @@ impl Drop for Process {
         }
         self.end(Signal::TERM, GRACE);
     }
+}
+
+/// A free port of 127.0.0.1. The socket is bound and does not listen: servers set `SO_REUSEADDR` and so can bind beside it,
+/// and the system gives the port to no one who asks for any.
+fn reserve() -> io::Result<(SocketAddr, Socket)> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+    let address = socket.local_addr()?.as_socket();
+    Ok((address.ok_or(io::ErrorKind::AddrNotAvailable)?, socket))
 }
 
 /// The file with what the server wrote to its terminal.

@@ -1,21 +1,43 @@
-//! The engine through real proxies. Real servers are in `tests/servers`.
+//! The engine through real proxies, which ask for a user and a password. Real servers are in `tests/servers`.
+
+use std::fs;
+use std::process::Command;
 
 use courser::{Config, ErrorKind, Proxies, Request, Response, Sent};
 use tests::clients::{any_client, any_config};
-use tests::proxies::{PROXY_USER, ProxyServer};
+use tests::process::Process;
 use tests::script::{Server, connection};
 use tests::tls::Authority;
 
 #[test]
 #[ignore = "needs tinyproxy"]
 fn http_and_https_through_tinyproxy() {
-    through(&ProxyServer::tinyproxy(), "http", &[407, 401]);
+    let proxy = Process::start(|address, directory| {
+        let configuration = format!(
+            "Port {}\nListen {}\nTimeout 60\nMaxClients 50\nAllow 127.0.0.1\nBasicAuth {USER} {PASSWORD}\n",
+            address.port(),
+            address.ip()
+        );
+        let path = directory.join("server.conf");
+        fs::write(&path, configuration).unwrap();
+        let mut command = Command::new("tinyproxy");
+        command.arg("-d").arg("-c").arg(path);
+        Some(command)
+    });
+    through(&proxy.unwrap(), "http", &[407, 401]);
 }
 
 #[test]
 #[ignore = "needs microsocks"]
 fn http_and_https_through_microsocks() {
-    let proxy = ProxyServer::microsocks();
+    let proxy = Process::start(|address, _| {
+        let mut command = Command::new("microsocks");
+        command.arg("-i").arg(address.ip().to_string());
+        command.arg("-p").arg(address.port().to_string());
+        command.args(["-u", USER, "-P", PASSWORD]);
+        Some(command)
+    });
+    let proxy = proxy.unwrap();
     for scheme in ["socks5", "socks5h"] {
         through(&proxy, scheme, &[]);
     }
@@ -23,7 +45,7 @@ fn http_and_https_through_microsocks() {
 
 /// GET and POST, http and https, and without the credentials nothing: `refused` are the statuses that an HTTP proxy
 /// has for that.
-fn through(proxy: &ProxyServer, scheme: &str, refused: &[u16]) {
+fn through(proxy: &Process, scheme: &str, refused: &[u16]) {
     let authority = Authority::new("authority");
     let acceptor = authority.leaf(&["localhost"]).acceptor();
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -45,8 +67,7 @@ fn through(proxy: &ProxyServer, scheme: &str, refused: &[u16]) {
         config.host.dns.resolve("localhost", None, local);
         any_client(config)
     };
-    let (user, password) = PROXY_USER;
-    let mut known = client(&format!("{user}:{password}@"));
+    let mut known = client(&format!("{USER}:{PASSWORD}@"));
     let mut response = Response::new();
     for url in &urls {
         for body in [None, Some(vec![b'x'; 200_000])] {
@@ -86,3 +107,6 @@ fn through(proxy: &ProxyServer, scheme: &str, refused: &[u16]) {
     }
     assert_eq!(plain.requests().len() + secure.requests().len(), 4);
 }
+
+const USER: &str = "user";
+const PASSWORD: &str = "secret";
