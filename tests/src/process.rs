@@ -112,6 +112,15 @@ impl Drop for Process {
     }
 }
 
+/// The line that keeps a server that root starts from becoming another user, or nothing.
+pub fn as_root(line: &'static str) -> &'static str {
+    if rustix::process::geteuid().is_root() {
+        line
+    } else {
+        ""
+    }
+}
+
 /// A free port of 127.0.0.1. The socket is bound and does not listen: servers set `SO_REUSEADDR` and so can bind beside it,
 /// and the system gives the port to no one who asks for any.
 fn reserve() -> io::Result<(SocketAddr, Socket)> {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::process::{LOG, Process};
+use crate::process::{LOG, Process, as_root};
 use crate::script::PATIENCE;
 
 /// A running server.
@@ -103,16 +103,20 @@ impl WebServer {
 /// The command that runs the server in the foreground, with its configuration written to `directory`.
 fn command(kind: &Kind, address: SocketAddr, root: &Path, directory: &Path) -> Command {
     match kind {
-        Kind::Nginx { extra } => nginx(
-            directory,
-            &nginx_configuration(&address.to_string(), root, extra),
-        ),
+        Kind::Nginx { extra } => {
+            let text = nginx_configuration(address, root, extra);
+            let mut command = Command::new("/usr/sbin/nginx");
+            command.arg("-p").arg(directory).arg("-c");
+            command.arg(write(directory, &text));
+            command.args(["-e", ERROR_LOG]);
+            command
+        }
         Kind::Apache {
             index_options,
             extra,
         } => {
             let text = apache_configuration(address, root, directory, index_options, extra);
-            let mut command = Command::new(find_program("apache2"));
+            let mut command = Command::new("/usr/sbin/apache2");
             command.args(["-D", "FOREGROUND", "-f"]);
             command.arg(write(directory, &text));
             command
@@ -128,23 +132,10 @@ fn command(kind: &Kind, address: SocketAddr, root: &Path, directory: &Path) -> C
     }
 }
 
-fn nginx(directory: &Path, configuration: &str) -> Command {
-    let configuration = write(directory, configuration);
-    let mut command = Command::new(find_program("nginx"));
-    command.arg("-p").arg(directory).arg("-c");
-    command.arg(configuration);
-    command.args(["-e", ERROR_LOG]);
-    command
-}
-
-fn nginx_configuration(listen: &str, root: &Path, extra: &str) -> String {
+fn nginx_configuration(listen: SocketAddr, root: &Path, extra: &str) -> String {
     let root = root.display();
     // A master that runs as root gives its workers to another user unless told otherwise.
-    let user = if rustix::process::geteuid().is_root() {
-        "user root;"
-    } else {
-        ""
-    };
+    let user = as_root("user root;");
     format!(
         "{user} daemon off; pid nginx.pid; worker_processes 1; error_log {ERROR_LOG};
          events {{ worker_connections 1024; }}
@@ -180,11 +171,7 @@ fn apache_configuration(
     .map(|name| format!("LoadModule {name}_module {APACHE_MODULES}/mod_{name}.so\n"))
     .collect();
     // It refuses to serve as root, and then needs a user of its own.
-    let user = if rustix::process::geteuid().is_root() {
-        "User www-data\nGroup www-data"
-    } else {
-        ""
-    };
+    let user = as_root("User www-data\nGroup www-data");
     let index_options = if index_options.is_empty() {
         String::new()
     } else {
@@ -218,16 +205,6 @@ fn write(directory: &Path, configuration: &str) -> PathBuf {
     let path = directory.join("server.conf");
     fs::write(&path, configuration).expect("write the configuration");
     path
-}
-
-/// Debian keeps servers in a directory that is not on every user's path.
-fn find_program(name: &str) -> PathBuf {
-    let installed = Path::new("/usr/sbin").join(name);
-    if installed.exists() {
-        installed
-    } else {
-        name.into()
-    }
 }
 
 /// `python3 -m http.server`, with room for more than five connections that are not accepted yet: beyond these the system

@@ -2,7 +2,9 @@
 
 use std::process::Command;
 
-use super::{Program, SERVER, as_root};
+use tests::process::as_root;
+
+use super::{Program, SERVER};
 use crate::features::Feature::*;
 use crate::running::Setup;
 

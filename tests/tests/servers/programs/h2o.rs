@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use tests::process::as_root;
+
 use super::{Program, SERVER};
 use crate::features::Feature::*;
 use crate::quirk::Quirk;
@@ -22,7 +24,7 @@ fn command(setup: &Setup<'_>) -> Option<Command> {
     let tls = setup.if_tls(format!(
         "\n  ssl:\n    certificate-file: {chain}\n    key-file: {key}"
     ));
-    let user = super::as_root("user: root\n");
+    let user = as_root("user: root\n");
     let paths: String = ["/echo", "/chunked", "/trailers", "/until-close"]
         .iter()
         .map(|path| format!("      {path}:\n        proxy.reverse.url: http://{backend}{path}\n"))

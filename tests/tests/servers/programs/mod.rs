@@ -78,12 +78,3 @@ impl Program {
         }
     }
 }
-
-/// The line that keeps a server that root starts from becoming another user, or nothing.
-pub(crate) fn as_root(line: &'static str) -> &'static str {
-    if rustix::process::geteuid().is_root() {
-        line
-    } else {
-        ""
-    }
-}
