@@ -13,7 +13,7 @@ use courser::{
     Request, Response, Retry, Upstream,
 };
 
-use super::MS;
+use super::{MS, rest};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -166,7 +166,7 @@ fn together(client: &mut HostClient<SimNet>, calls: u64) -> Vec<Completion> {
     for tag in 0..calls {
         client.submit(Call::new(Request::get("/"), Response::new()).tag(tag));
     }
-    std::iter::from_fn(|| client.wait(None).unwrap().done()).collect()
+    rest(client)
 }
 
 #[test]
@@ -377,13 +377,10 @@ fn calls_of_a_vanished_address_end_as_usual_or_go_elsewhere() {
     }
     assert_eq!(addresses(&client), ["10.0.0.1:80"]);
     assert_eq!(client.counters().waiting, 4);
-    let mut tags = Vec::new();
-    while let Some(done) = client.wait(None).unwrap().done() {
-        done.outcome.unwrap();
-        tags.push(done.tag);
-    }
-    tags.sort_unstable();
-    assert_eq!(tags, [0, 1, 2, 3, 4, 5, 6]);
+    let mut ended = rest(&mut client);
+    assert!(ended.iter().all(|done| done.outcome.is_ok()));
+    ended.sort_by_key(|done| done.tag);
+    assert!(ended.iter().map(|done| done.tag).eq(0..7));
     assert_eq!(world.requests(), [1 + 3, 4]);
     assert!(client.wait(Some(SECOND)).unwrap().done().is_none());
     // Only connections to the new address stay.

@@ -11,7 +11,7 @@ use courser::{
 };
 
 use super::{
-    Heard, Script, client_of, field, hear, host_client, near, place, target, told, upstream,
+    Heard, Script, client_of, field, hear, host_client, near, place, rest, target, told, upstream,
 };
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -273,11 +273,10 @@ fn pipelined_calls_have_headers_of_their_own() {
     for n in 0..100 {
         client.submit(Call::new(Request::get(format!("/{n}")), Response::new()));
     }
-    let mut ended = 0;
-    while let Some(done) = client.wait(None).unwrap().done() {
+    let ended = rest(&mut client);
+    assert_eq!(ended.len(), 100);
+    for done in ended {
         done.outcome.unwrap();
         assert_eq!(done.response.body(), done.request.target().as_bytes());
-        ended += 1;
     }
-    assert_eq!(ended, 100);
 }

@@ -70,6 +70,11 @@ fn next(client: &mut impl HttpClient) -> Completion {
     client.wait(None).unwrap().done().unwrap()
 }
 
+/// The completions until no call is in flight.
+fn rest(client: &mut impl HttpClient) -> Vec<Completion> {
+    std::iter::from_fn(|| client.wait(None).unwrap().done()).collect()
+}
+
 /// A client of these hosts.
 fn client_of(net: &SimNet, config: Config) -> Client<SimNet> {
     Client::with_net(config, net.clone(), numbered(net)).unwrap()

@@ -1,5 +1,5 @@
 //! Rates of requests and of bytes to the millisecond of virtual time. That no window has more than allowed is in
-//! `engine/src/policy/{rate,throttle}.rs` and `engine/src/reactor/meter.rs`.
+//! `engine/src/policy/rate.rs`, `engine/src/reactor/meter.rs` and `engine/tests/sim/watch.rs`.
 
 use std::cell::RefCell;
 use std::num::NonZeroU64;
@@ -15,7 +15,7 @@ use courser::{
     Response,
 };
 
-use super::{MS, Script, client_of, host_client, near, next, place, silent};
+use super::{MS, Script, client_of, host_client, near, next, place, rest, silent};
 
 /// Listens at the first `hosts` places, and notes when requests come, in milliseconds.
 fn listen(net: &SimNet, hosts: u8) -> Rc<RefCell<Vec<u128>>> {
@@ -148,7 +148,7 @@ fn a_host_is_not_forgotten_before_its_time() {
     for port in 1000..3000 {
         client.submit(get(&format!("http://1.sim:{port}/")));
     }
-    while client.wait(None).unwrap().done().is_some() {}
+    rest(&mut client);
     client.submit(get("http://1.sim/").timeout(60_000 * MS));
     next(&mut client).outcome.unwrap();
     assert_eq!(*times.borrow(), [0, 60_000]);

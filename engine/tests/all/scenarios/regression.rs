@@ -22,8 +22,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::{
-    Failing, MS, Script, client_of, hear, host_client, ip, near, next, numbered, place, silent,
-    target, upstream,
+    Failing, MS, Script, client_of, hear, host_client, ip, near, next, numbered, place, rest,
+    silent, target, upstream,
 };
 
 const ABCD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd";
@@ -242,7 +242,7 @@ fn a_call_that_is_tried_again_is_not_overtaken_for_ever() {
     for _ in 0..2 {
         client.submit(get("http://1.sim/", 0));
     }
-    while client.wait(None).unwrap().done().is_some() {}
+    rest(&mut client);
     assert_eq!(client.counters().idle, 2);
     // The third request meets a connection that ends. Its place goes to the host without a connection.
     for tag in 1..=2 {

@@ -16,7 +16,7 @@ use courser::{
     PipelineClient, PipelineConfig, Read, Request, Response, Timeouts,
 };
 
-use super::{Script, host_client, near, next, place, upstream};
+use super::{Script, host_client, near, next, place, rest, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -256,9 +256,8 @@ fn a_client_can_be_used_after_the_panic_of_a_source() {
     client.submit(Call::new(panics(), Response::new()).tag(2));
     client.submit(Call::new(Request::get("/"), Response::new()).tag(3));
     caught(&mut || _ = client.wait(None));
-    let mut outcomes: Vec<_> = std::iter::from_fn(|| client.wait(None).unwrap().done())
-        .map(|done| (done.tag, done.outcome))
-        .collect();
+    let ended = rest(&mut client).into_iter();
+    let mut outcomes: Vec<_> = ended.map(|done| (done.tag, done.outcome)).collect();
     outcomes.sort_by_key(|(tag, _)| *tag);
     let [(1, Ok(())), (2, Err(error)), (3, Ok(()))] = &outcomes[..] else {
         panic!("{outcomes:?}");
@@ -475,7 +474,7 @@ fn pipelined_answers_count_until_they_are_taken() {
         client.submit(Call::new(Request::get("/"), Response::new()));
     }
     client.maintain(10 * SECOND).unwrap(); // until all have ended, and none is taken
-    let ended: Vec<_> = std::iter::from_fn(|| client.wait(None).unwrap().done()).collect();
+    let ended = rest(&mut client);
     let errors = ended.iter().filter_map(|done| done.outcome.as_ref().err());
     let held =
         |error: &&Error| matches!(error.kind(), ErrorKind::Limit(LimitExceeded::HeldBytes(_)));
