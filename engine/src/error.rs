@@ -224,8 +224,8 @@ impl fmt::Display for What<'_> {
         match &self.0.kind {
             ErrorKind::Misuse(misuse) => misuse.fmt(f),
             ErrorKind::Peer(fault) => fault.fmt(f),
-            ErrorKind::Location { value, error } => {
-                write!(f, "the server redirected to {value:?}: {error}")
+            ErrorKind::Redirect { location, fault } => {
+                write!(f, "the server redirected to {location:?}: {fault}")
             }
             ErrorKind::Limit(limit) => limit.fmt(f),
             ErrorKind::Tls(fault) => fault.fmt(f),
@@ -268,7 +268,7 @@ impl From<Error> for io::Error {
             ErrorKind::Peer(PeerFault::Empty | PeerFault::Truncated) => {
                 io::ErrorKind::UnexpectedEof
             }
-            ErrorKind::Peer(_) | ErrorKind::Location { .. } => io::ErrorKind::InvalidData,
+            ErrorKind::Peer(_) | ErrorKind::Redirect { .. } => io::ErrorKind::InvalidData,
             ErrorKind::Limit(_) => io::ErrorKind::Other,
             ErrorKind::Tls(TlsFault::Truncated | TlsFault::HandshakeEof) => {
                 io::ErrorKind::UnexpectedEof
@@ -297,12 +297,12 @@ pub enum ErrorKind {
     Misuse(Misuse),
     /// The peer broke the protocol.
     Peer(PeerFault),
-    /// The peer redirected to a place that is no http or https URL: `Location` cannot be followed.
-    Location {
+    /// A redirect that would be followed cannot be, or may not.
+    Redirect {
         /// The value of `Location`: without user information, and cut after 200 characters.
-        value: String,
-        /// What is wrong with the URL that it leads to.
-        error: UrlError,
+        location: String,
+        /// Why the redirect is not followed.
+        fault: RedirectFault,
     },
     /// A limit of the client was exceeded, set by the caller or by default.
     Limit(LimitExceeded),
@@ -329,6 +329,29 @@ pub enum ErrorKind {
     Cancelled,
     /// The [`Shared`](crate::Shared) client has stopped.
     Stopped(Stopped),
+}
+
+/// Why a redirect is not followed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum RedirectFault {
+    /// The redirect leads to what is no http or https URL.
+    Url(UrlError),
+    /// The [`RedirectHook`](crate::policy::RedirectHook) refuses the redirect.
+    Refused,
+    /// The body would have to be sent again, and its stream was read
+    /// ([`Request::body_opened`](crate::Request::body_opened) is for this).
+    BodyNotReplayable,
+}
+
+impl fmt::Display for RedirectFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(error) => error.fmt(f),
+            Self::Refused => f.write_str("the hook refuses this redirect"),
+            Self::BodyNotReplayable => f.write_str("the body cannot be sent again"),
+        }
+    }
 }
 
 /// Why the threads of a [`Shared`](crate::Shared) client could not serve a call.

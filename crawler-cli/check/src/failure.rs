@@ -61,7 +61,7 @@ fn cause(error: &Error) -> Cause {
         ErrorKind::Dns(error) | ErrorKind::Proxy(ProxyFault::Name(error)) => dns(error),
         ErrorKind::Peer(PeerFault::Empty) => Cause::Reset,
         ErrorKind::Peer(PeerFault::Truncated) => Cause::Truncated,
-        ErrorKind::Peer(_) | ErrorKind::Location { .. } => Cause::Protocol,
+        ErrorKind::Peer(_) | ErrorKind::Redirect { .. } => Cause::Protocol,
         // This program was busy: its limit says nothing about the answer.
         ErrorKind::Limit(LimitExceeded::HeldBytes(_)) | ErrorKind::Shortage(_) => Cause::Timeout,
         ErrorKind::Limit(_) => Cause::Protocol,

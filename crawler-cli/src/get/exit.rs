@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use courser::error::{LimitExceeded, PeerFault, TlsFault, TlsPart};
+use courser::error::{LimitExceeded, PeerFault, RedirectFault, TlsFault, TlsPart};
 use courser::proto::{ProxyFault, UrlError};
 use courser::{ErrorKind, Misuse, Phase};
 
@@ -61,7 +61,11 @@ fn exit_for(kind: &ErrorKind, phase: Phase) -> Exit {
             Misuse::Url { error, .. } => exit_for_url(error),
             _ => Exit::Usage,
         },
-        ErrorKind::Location { error, .. } => exit_for_url(error),
+        ErrorKind::Redirect { fault, .. } => match fault {
+            RedirectFault::Url(error) => exit_for_url(error),
+            RedirectFault::BodyNotReplayable => Exit::Rewind,
+            _ => Exit::Receive,
+        },
         ErrorKind::Dns(_) => Exit::NotResolved,
         ErrorKind::Shortage(_) => Exit::NotConnected,
         ErrorKind::Timeout(_) => Exit::Timeout,
@@ -153,14 +157,6 @@ impl Failure {
             reader_gone: error.kind() == io::ErrorKind::BrokenPipe,
             ..Self::write("stdout", error)
         }
-    }
-
-    /// A body that is not kept would have to be sent again: that of the file with this name.
-    pub(super) fn rewind(name: &str, why: impl fmt::Display) -> Self {
-        let cause = format_args!(
-            "{why}, which needs {name} once more: only files up to 64 MiB are kept to be sent again"
-        );
-        Self::new(Exit::Rewind, "request", cause)
     }
 }
 

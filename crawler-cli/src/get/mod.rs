@@ -36,9 +36,8 @@ use std::time::{Duration, Instant};
 use courser::policy::{FailureClass, ProxyKind, RetryOn, RetryRule, Statuses};
 use courser::proto::Url;
 use courser::{
-    Backoff, Call, CallId, Client, ClientCertificate, Config, DnsConfig, ErrorKind, HostConfig,
-    Limits, Misuse, Observer, PemOrDer, Read, Redirects, Response, Retry, Timeouts, TlsConfig,
-    UnixSocket,
+    Backoff, Call, CallId, Client, ClientCertificate, Config, DnsConfig, HostConfig, Limits,
+    Observer, PemOrDer, Read, Redirects, Response, Retry, Timeouts, TlsConfig, UnixSocket,
 };
 
 use exit::{Exit, Failure};
@@ -207,20 +206,18 @@ impl Planned {
         if shows_heads && !heads.is_empty() {
             output.heads(&heads)?;
         }
-        let streamed = self.request.streamed_file(number);
+        let pipe = self.request.pipe(number);
         if let Err(error) = &done.outcome {
-            return Err(match (error.kind(), streamed) {
-                (ErrorKind::Misuse(Misuse::BodyNotReplayable), Some(file)) => {
-                    Failure::rewind(&file, "the server redirects the request")
-                }
-                _ => Failure::from(error),
-            });
+            return Err(Failure::from(error));
         }
         let is_due = lock(log).retries < self.options.retry.unwrap_or(0);
-        let outcome = match streamed {
-            Some(file) if is_due && may_pass().contains(response.status()) => {
-                let why = format_args!("a retry is due after status {}", response.status());
-                Err(Failure::rewind(&file, why))
+        let outcome = match pipe {
+            Some(name) if is_due && may_pass().contains(response.status()) => {
+                let cause = format_args!(
+                    "a retry is due after status {}, and {name} can be sent once",
+                    response.status()
+                );
+                Err(Failure::new(Exit::Rewind, "request", cause))
             }
             _ => self.take(client, done.id, response, &mut output),
         };

@@ -107,16 +107,14 @@ pub(crate) struct RequestOptions {
     pub(crate) data: Vec<OsString>,
     /// POST this byte for byte; @- is stdin
     ///
-    /// POST this byte for byte. @FILE is the content of a file; @- is standard input. A file of more than 64 MiB is
-    /// read while it is sent: it has to be the only piece of data, and a redirect or a retry that needs it once more is
-    /// an error, 65.
+    /// POST this byte for byte. @FILE is the content of a file; @- is standard input. A file that is the only piece of
+    /// data is read while it is sent.
     #[arg(long, value_name = "data/@file")]
     pub(crate) data_binary: Vec<OsString>,
     /// PUT this file, once for each URL; - is stdin
     ///
-    /// PUT this file, once for each URL; its name is appended to a URL that ends with /. A file of more than 64 MiB, a
-    /// pipe and standard input, -, are read while they are sent: a redirect or a retry that needs them once more is an
-    /// error, 65.
+    /// PUT this file, once for each URL; its name is appended to a URL that ends with /. A pipe and standard input, -,
+    /// can be sent once: a redirect or a retry that needs them once more is an error, 65.
     #[arg(short = 'T', long, value_name = "file", value_parser = path())]
     pub(crate) upload_file: Vec<PathBuf>,
     /// Send these credentials (Basic)

@@ -14,7 +14,7 @@ use super::exit::Failure;
 use super::options::{Data, RequestOptions};
 use plain::files::at_most;
 
-/// What the requests of one group have in common. All small files are read.
+/// What the requests of one group have in common.
 pub(super) struct Template {
     pub(super) options: RequestOptions,
     headers: Vec<Header>,
@@ -26,10 +26,11 @@ pub(super) struct Template {
 
 /// A body to send.
 pub(super) enum Payload {
-    /// As often as needed.
-    Kept(Bytes),
-    /// A large file, a pipe, or [`STDIN`]: it is read while it is sent.
-    Stream(PathBuf),
+    Bytes(Bytes),
+    /// A file, which is read while it is sent, as often as it is sent.
+    File(PathBuf),
+    /// A pipe, or [`STDIN`]: it can be sent once.
+    Pipe(PathBuf),
 }
 
 /// A `-H`.
@@ -58,12 +59,12 @@ impl Template {
         })
     }
 
-    /// The file that the body for the URL with this number is read from while it is sent, for messages.
-    pub(super) fn streamed_file(&self, number: usize) -> Option<String> {
+    /// The pipe that the body for the URL with this number comes from, for messages.
+    pub(super) fn pipe(&self, number: usize) -> Option<String> {
         match self.payload(number)? {
-            Payload::Kept(_) => None,
-            Payload::Stream(path) if path == STDIN => Some("standard input".to_owned()),
-            Payload::Stream(path) => Some(path.display().to_string()),
+            Payload::Bytes(_) | Payload::File(_) => None,
+            Payload::Pipe(path) if path == STDIN => Some("standard input".to_owned()),
+            Payload::Pipe(path) => Some(path.display().to_string()),
         }
     }
 
@@ -165,46 +166,49 @@ impl Template {
 }
 
 impl Payload {
-    /// The content of the file with this name, if the file is regular and has at most so many bytes.
-    fn of_file(path: &Path, most: u64) -> Result<Self, Failure> {
-        let read = || {
-            if path == STDIN || !fs::metadata(path)?.is_file() {
-                return Ok(Self::Stream(path.to_owned()));
-            }
-            let bytes = at_most(most, File::open(path)?)?;
-            Ok(bytes.map_or_else(
-                || Self::Stream(path.to_owned()),
-                |bytes| Self::Kept(bytes.into()),
-            ))
-        };
-        read().map_err(|error| Failure::read(path.display(), &error))
+    /// The content of the file with this name.
+    fn of_file(path: &Path) -> Result<Self, Failure> {
+        // To open a pipe may wait for its writer.
+        let is_file = || Ok(path != STDIN && fs::metadata(path)?.is_file());
+        match is_file().and_then(|is_file| Ok(is_file && File::open(path).map(|_| true)?)) {
+            Ok(true) => Ok(Self::File(path.to_owned())),
+            Ok(false) => Ok(Self::Pipe(path.to_owned())),
+            Err(error) => Err(Failure::read(path.display(), &error)),
+        }
     }
 
     /// Makes this the body of `request`, and returns its length if that is known.
     fn fill(&self, request: &mut Request, is_chunked: bool) -> Result<Option<u64>, Failure> {
-        let (source, length): (Box<dyn io::Read + Send>, _) = match self {
-            Self::Kept(bytes) if !is_chunked => {
-                request.body(bytes.clone());
-                return Ok(Some(bytes.len() as u64));
-            }
-            Self::Kept(bytes) => {
-                request.body_stream(Cursor::new(bytes.clone()), None);
-                return Ok(Some(bytes.len() as u64));
-            }
-            Self::Stream(path) if path == STDIN => (Box::new(io::stdin()), None),
-            Self::Stream(path) => {
-                let open = || {
-                    let file = File::open(path)?;
-                    let metadata = file.metadata()?;
-                    Ok((file, metadata.is_file().then_some(metadata.len())))
+        let failed = |path: &Path, error| Failure::read(path.display(), &error);
+        let declared = |length: u64| (!is_chunked).then_some(length);
+        match self {
+            Self::Bytes(bytes) => {
+                let length = bytes.len() as u64;
+                match is_chunked {
+                    false => request.body(bytes.clone()),
+                    true => {
+                        let bytes = bytes.clone();
+                        request.body_opened(move || Ok(Cursor::new(bytes.clone())), None)
+                    }
                 };
-                let (file, length) =
-                    open().map_err(|error| Failure::read(path.display(), &error))?;
-                (Box::new(file), length.filter(|_| !is_chunked))
+                Ok(Some(length))
             }
-        };
-        request.body_stream(source, length);
-        Ok(length)
+            Self::File(path) => {
+                let metadata = fs::metadata(path).map_err(|error| failed(path, error))?;
+                let (path, length) = (path.clone(), metadata.len());
+                request.body_opened(move || File::open(&path), declared(length));
+                Ok(Some(length))
+            }
+            Self::Pipe(path) if path == STDIN => {
+                request.body_stream(io::stdin(), None);
+                Ok(None)
+            }
+            Self::Pipe(path) => {
+                let pipe = File::open(path).map_err(|error| failed(path, error))?;
+                request.body_stream(pipe, None);
+                Ok(None)
+            }
+        }
     }
 }
 
@@ -214,7 +218,7 @@ fn read_data(data: &[Data]) -> Result<Option<Payload>, Failure> {
         && let Some(file) = typed.as_bytes().strip_prefix(b"@")
         && file != b"-"
     {
-        return Payload::of_file(Path::new(OsStr::from_bytes(file)), MOST_KEPT).map(Some);
+        return Payload::of_file(Path::new(OsStr::from_bytes(file))).map(Some);
     }
     let mut pieces = Vec::new();
     for piece in data {
@@ -228,22 +232,14 @@ fn read_data(data: &[Data]) -> Result<Option<Payload>, Failure> {
             }
         });
     }
-    Ok((!pieces.is_empty()).then(|| Payload::Kept(pieces.join(&b'&').into())))
+    Ok((!pieces.is_empty()).then(|| Payload::Bytes(pieces.join(&b'&').into())))
 }
 
 fn read_uploads(paths: &[PathBuf]) -> Result<Vec<(PathBuf, Payload)>, Failure> {
     if paths.iter().filter(|path| *path == STDIN).count() > 1 {
         return Err(Failure::usage("-T -: standard input can be sent once"));
     }
-    // All together.
-    let mut left = MOST_KEPT;
-    let read = |path: &PathBuf| {
-        let payload = Payload::of_file(path, left)?;
-        if let Payload::Kept(bytes) = &payload {
-            left -= bytes.len() as u64;
-        }
-        Ok((path.clone(), payload))
-    };
+    let read = |path: &PathBuf| Ok((path.clone(), Payload::of_file(path)?));
     paths.iter().map(read).collect()
 }
 
@@ -296,7 +292,7 @@ pub(super) fn typed_or_file(typed: &OsStr) -> Result<Vec<u8>, Failure> {
 
 /// The name of standard input.
 const STDIN: &str = "-";
-/// The most bytes of files that are kept; others are read while they are sent.
+/// The most bytes of a file that is joined with other data.
 const MOST_KEPT: u64 = 64 << 20;
 /// Longer bodies, in bytes, wait for a 100 (Continue), as in curl.
 const EXPECT_ABOVE: u64 = 1 << 20;

@@ -13,13 +13,14 @@ use super::hosts::{Addresses, Hosts, Route};
 use super::router::{Reroute, Router};
 use super::sharing::OneAtATime;
 use super::throttle::Throttling;
-use crate::error::{Error, ErrorKind, Misuse, Phase, Sent, UrlError, redacted};
+use crate::error::{Error, ErrorKind, Misuse, Phase, RedirectFault, Sent, UrlError, redacted};
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::tls::TlsIdentity;
 use crate::net::{Address, Net};
 use crate::policy::{
-    AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirect, ThrottleConfig, literal,
+    AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirect, RedirectAction, ThrottleConfig,
+    literal,
 };
 use crate::proto::{
     Defaults, Request, Response, Scheme, TargetForm, Url, check_user_agent, is_redirect, resolve,
@@ -290,40 +291,44 @@ impl Router for AnyHost {
         if location == Ok(None) {
             return Ok(Reroute::Stay);
         }
-        let decided = redirects.decide(
-            response.status(),
-            request.method_now(),
-            request.is_replayable(),
-            followed,
-        );
+        let decided = redirects.decide(response.status(), request.method_now(), followed);
         let method = match decided? {
             Follow::No => return Ok(Reroute::Stay),
             Follow::Same => None,
             Follow::WithoutBody(method) => Some(method),
-            Follow::NotReplayable => return Err(Misuse::BodyNotReplayable.into()),
         };
         let location = location?.unwrap_or_default();
+        let refused = |fault| ErrorKind::Redirect {
+            location: redacted(&String::from_utf8_lossy(location)),
+            fault,
+        };
         let from = request.url();
-        let to = resolve(from, location).map_err(|error| ErrorKind::Location {
-            value: redacted(&String::from_utf8_lossy(location)),
-            error,
-        })?;
+        let to = resolve(from, location).map_err(|error| refused(RedirectFault::Url(error)))?;
         let elsewhere = match (Url::parse(from), Url::parse(&to)) {
             (Ok(from), Ok(to)) => !from.same_origin(&to),
             _ => true,
         };
-        let redirect = Redirect {
+        let mut redirect = Redirect {
             response,
             from,
             to: &to,
             method: method.unwrap_or(request.method_now()),
             followed,
             changes_origin: elsewhere,
+            keep_method: false,
+            keep_credentials: false,
         };
-        if !redirects.allows(&redirect) {
-            return Ok(Reroute::Stay);
+        match redirects.steer(&mut redirect) {
+            RedirectAction::Follow => {}
+            RedirectAction::Stop => return Ok(Reroute::Stay),
+            RedirectAction::Refuse => return Err(refused(RedirectFault::Refused)),
         }
-        request.redirect(to, method, elsewhere);
+        let (keep_method, trusted) = (redirect.keep_method, redirect.keep_credentials);
+        let method = method.filter(|_| !keep_method);
+        if method.is_none() && !request.is_replayable() {
+            return Err(refused(RedirectFault::BodyNotReplayable));
+        }
+        request.redirect(to, method, elsewhere, trusted);
         Ok(Reroute::To)
     }
 

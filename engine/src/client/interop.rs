@@ -167,7 +167,7 @@ mod tests {
             .header("x-api-key", key)
             .header("x-open", "1");
         let mut request = Request::try_from(request.body(Bytes::new()).unwrap()).unwrap();
-        request.redirect("http://other/".to_owned(), None, true);
+        request.redirect("http://other/".to_owned(), None, true, false);
         let defaults = Defaults::new("other", None).with_form(crate::proto::TargetForm::OfUrl);
         request.encode(&defaults).unwrap();
         let head = String::from_utf8_lossy(request.encoded_head());

@@ -100,7 +100,7 @@ impl Stats {
 pub struct Failures {
     /// [`ErrorKind::Misuse`].
     pub misuse: u64,
-    /// [`ErrorKind::Peer`] and [`ErrorKind::Location`].
+    /// [`ErrorKind::Peer`] and [`ErrorKind::Redirect`].
     pub peer: u64,
     /// [`ErrorKind::Limit`].
     pub limit: u64,
@@ -150,7 +150,7 @@ impl Failures {
 fn failure_index(kind: &ErrorKind) -> usize {
     match kind {
         ErrorKind::Misuse(_) => 0,
-        ErrorKind::Peer(_) | ErrorKind::Location { .. } => 1,
+        ErrorKind::Peer(_) | ErrorKind::Redirect { .. } => 1,
         ErrorKind::Limit(_) => 2,
         ErrorKind::Io(_) => 3,
         ErrorKind::Timeout(_) => 4,

@@ -329,7 +329,7 @@ pub(crate) fn health_of(error: &Error) -> Health {
         ErrorKind::Misuse(_)
         | ErrorKind::Shortage(_)
         | ErrorKind::Limit(_)
-        | ErrorKind::Location { .. }
+        | ErrorKind::Redirect { .. }
         | ErrorKind::Denied(_)
         | ErrorKind::DeniedName(_)
         | ErrorKind::Cancelled

@@ -34,7 +34,7 @@ pub use pool::Caps;
 pub use pool::{Counters, ReuseOrder, WaitPolicy};
 pub use proxy::{Proxies, Proxy, ProxyKind};
 pub use rate::{Rate, RateLimiter};
-pub use redirect::{Redirect, RedirectHook, Redirects};
+pub use redirect::{Redirect, RedirectAction, RedirectHook, Redirects};
 pub use retry::{FailedAttempt, FailureClass, Retry, RetryHook, RetryOn, RetryRule, RetryVia};
 pub use timeouts::{LatePolicy, Timeouts};
 

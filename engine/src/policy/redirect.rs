@@ -23,9 +23,19 @@ pub struct Redirects {
     hook: Option<RedirectHook>,
 }
 
-/// Decides about a redirect that would be followed: true follows it; false makes the response that redirects the result
-/// of the call.
-pub type RedirectHook = Arc<dyn Fn(&Redirect<'_>) -> bool + Send + Sync>;
+/// Decides about a redirect that would be followed, and may change how.
+pub type RedirectHook = Arc<dyn Fn(&mut Redirect<'_>) -> RedirectAction + Send + Sync>;
+
+/// What a [`RedirectHook`] decides.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum RedirectAction {
+    /// The redirect is followed.
+    Follow,
+    /// The response that redirects is the result of the call.
+    Stop,
+    /// The call fails with [`RedirectFault::Refused`](crate::error::RedirectFault::Refused).
+    Refuse,
+}
 
 /// A redirect, as passed to a [`RedirectHook`].
 #[derive(Debug)]
@@ -37,12 +47,17 @@ pub struct Redirect<'a> {
     pub from: &'a str,
     /// The URL that `Location` leads to.
     pub to: &'a str,
-    /// The method of the next request.
+    /// The method of the next request, unless the hook [keeps](Self::keep_method) that of the request.
     pub method: &'a str,
     /// How many redirects the call has followed before.
     pub followed: u32,
     /// The schemes, the hosts or the ports of the two URLs differ.
     pub changes_origin: bool,
+    /// The hook may set this: the next request has the method and the body of the request, also after 301, 302 and 303.
+    pub keep_method: bool,
+    /// The hook may set this: the next request has the credentials of the request (`Authorization`, `Cookie`, sensitive
+    /// headers, user information of the URL), although another origin gets it.
+    pub keep_credentials: bool,
 }
 
 impl Redirects {
@@ -66,12 +81,19 @@ impl Redirects {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// use courser::policy::Redirect;
+    /// use courser::policy::{Redirect, RedirectAction};
     /// use courser::{Config, Redirects};
     ///
-    /// let stays = |redirect: &Redirect<'_>| !redirect.changes_origin;
+    /// let steer = |redirect: &mut Redirect<'_>| {
+    ///     redirect.keep_method = redirect.response.status() != 303;
+    ///     redirect.keep_credentials = redirect.to.starts_with("https://mirror.example/");
+    ///     match redirect.from.starts_with("https:") && !redirect.to.starts_with("https:") {
+    ///         true => RedirectAction::Refuse,
+    ///         false => RedirectAction::Follow,
+    ///     }
+    /// };
     /// let config = Config {
-    ///     redirects: Redirects::limit(10).hook(Arc::new(stays)),
+    ///     redirects: Redirects::limit(10).hook(Arc::new(steer)),
     ///     ..Config::default()
     /// };
     /// ```
@@ -80,21 +102,20 @@ impl Redirects {
         self
     }
 
-    /// Whether the hook allows a redirect.
-    pub(crate) fn allows(&self, redirect: &Redirect<'_>) -> bool {
-        self.hook.as_ref().is_none_or(|hook| hook(redirect))
+    /// What the hook decides.
+    pub(crate) fn steer(&self, redirect: &mut Redirect<'_>) -> RedirectAction {
+        let hook = self.hook.as_ref();
+        hook.map_or(RedirectAction::Follow, |hook| hook(redirect))
     }
 
-    /// What to do with a response, after `followed` redirects. `replayable`: the request has no body, or a body that
-    /// can be sent again.
+    /// What to do with a response, after `followed` redirects.
     pub(crate) fn decide(
         &self,
         status: u16,
         method: &str,
-        replayable: bool,
         followed: u32,
     ) -> Result<Follow, LimitExceeded> {
-        let follow = follow(status, method, replayable);
+        let follow = follow(status, method);
         match self.limit {
             None => Ok(Follow::No),
             Some(limit) if follow != Follow::No && followed >= limit => {
@@ -137,19 +158,16 @@ pub(crate) enum Follow {
     Same,
     /// With this method, without the body and the headers that describe it.
     WithoutBody(&'static str),
-    /// Not possible, because the stream of the body was read already: an error.
-    NotReplayable,
 }
 
-fn follow(status: u16, method: &str, replayable: bool) -> Follow {
+fn follow(status: u16, method: &str) -> Follow {
     match (status, method) {
         // A redirect of a tunnel has no meaning.
         (_, "CONNECT") => Follow::No,
         (status, _) if !is_redirect(status) => Follow::No,
         (303, "HEAD") => Follow::WithoutBody("HEAD"),
         (303, _) | (301 | 302, "POST") => Follow::WithoutBody("GET"),
-        _ if replayable => Follow::Same,
-        _ => Follow::NotReplayable,
+        _ => Follow::Same,
     }
 }
 
@@ -163,42 +181,36 @@ mod tests {
         let (get, head) = (WithoutBody("GET"), WithoutBody("HEAD"));
         #[rustfmt::skip]
         let table = [
-            // status, GET,  HEAD, POST, PUT,  used-up POST, used-up PUT
-            (200,      No,   No,   No,   No,   No,           No),
-            (300,      No,   No,   No,   No,   No,           No),
-            (301,      Same, Same, get,  Same, get,          NotReplayable),
-            (302,      Same, Same, get,  Same, get,          NotReplayable),
-            (303,      get,  head, get,  get,  get,          get),
-            (304,      No,   No,   No,   No,   No,           No),
-            (305,      No,   No,   No,   No,   No,           No),
-            (306,      No,   No,   No,   No,   No,           No),
-            (307,      Same, Same, Same, Same, NotReplayable, NotReplayable),
-            (308,      Same, Same, Same, Same, NotReplayable, NotReplayable),
-            (309,      No,   No,   No,   No,   No,           No),
-            (399,      No,   No,   No,   No,   No,           No),
-            (404,      No,   No,   No,   No,   No,           No),
+            // status, GET,  HEAD, POST, PUT
+            (200,      No,   No,   No,   No),
+            (300,      No,   No,   No,   No),
+            (301,      Same, Same, get,  Same),
+            (302,      Same, Same, get,  Same),
+            (303,      get,  head, get,  get),
+            (304,      No,   No,   No,   No),
+            (305,      No,   No,   No,   No),
+            (306,      No,   No,   No,   No),
+            (307,      Same, Same, Same, Same),
+            (308,      Same, Same, Same, Same),
+            (309,      No,   No,   No,   No),
+            (399,      No,   No,   No,   No),
+            (404,      No,   No,   No,   No),
         ];
-        for (status, on_get, on_head, on_post, on_put, used_post, used_put) in table {
-            let limit = Redirects::limit(5);
-            let decide = |method, replayable| limit.decide(status, method, replayable, 0);
-            let kept = ["GET", "HEAD", "POST", "PUT", "CONNECT"].map(|method| decide(method, true));
-            assert_eq!(
-                kept,
-                [on_get, on_head, on_post, on_put, No].map(Ok),
-                "{status}"
-            );
-            let used = ["POST", "PUT"].map(|method| decide(method, false));
-            assert_eq!(used, [used_post, used_put].map(Ok), "{status}");
+        for (status, on_get, on_head, on_post, on_put) in table {
+            let decide = |method| Redirects::limit(5).decide(status, method, 0);
+            let decided = ["GET", "HEAD", "POST", "PUT", "CONNECT"].map(decide);
+            let expected = [on_get, on_head, on_post, on_put, No].map(Ok);
+            assert_eq!(decided, expected, "{status}");
             // Methods are case-sensitive (RFC 9110 §9.1): this is not POST.
             if status == 301 {
-                assert_eq!(decide("post", true), Ok(Same));
+                assert_eq!(decide("post"), Ok(Same));
             }
         }
     }
 
     #[test]
     fn only_as_many_as_allowed() {
-        let decide = |redirects: Redirects, followed| redirects.decide(302, "GET", true, followed);
+        let decide = |redirects: Redirects, followed| redirects.decide(302, "GET", followed);
         assert_eq!(decide(Redirects::none(), 0), Ok(Follow::No));
         assert_eq!(decide(Redirects::limit(2), 1), Ok(Follow::Same));
         assert_eq!(
@@ -210,9 +222,6 @@ mod tests {
             Err(LimitExceeded::Redirects(0))
         );
         // Only redirects count.
-        assert_eq!(
-            Redirects::limit(0).decide(200, "GET", true, 0),
-            Ok(Follow::No)
-        );
+        assert_eq!(Redirects::limit(0).decide(200, "GET", 0), Ok(Follow::No));
     }
 }

@@ -267,6 +267,9 @@ impl Exchange {
                 SendState::HeadThenAwait(at, _) | SendState::HeadThenStream(at)
                     if at < request.encoded().len() =>
                 {
+                    if at == 0 {
+                        request.rewind_stream();
+                    }
                     return Ok(SendStep::Write([&request.encoded()[at..], &[]]));
                 }
                 SendState::HeadThenAwait(_, wait) => self.send = SendState::AwaitContinue(wait),

@@ -11,7 +11,8 @@ mod stream;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::io::Read;
+use std::io::{self, Read};
+use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -377,13 +378,38 @@ impl Request {
     /// [`Misuse::NotResumable`](crate::Misuse::NotResumable). If the source panics, the call fails with
     /// [`Misuse::BodySource`](crate::Misuse::BodySource), and the panic goes on in the method that drives the client, which
     /// can be used again. The source is read once: a call that has
-    /// begun to read its stream is never sent again.
+    /// begun to read its stream is never sent again. [`body_opened`](Self::body_opened) takes a source that can be.
     pub fn body_stream(
         &mut self,
         source: impl Read + Send + 'static,
         length: Option<u64>,
     ) -> &mut Self {
         let source = Source::Read(Box::new(source));
+        self.invalidate().0.body = Body::Stream(Box::new(Stream::new(source, length)));
+        self
+    }
+
+    /// As [`body_stream`](Self::body_stream), for a body that can be read again: `open` is called before each send, and
+    /// returns a reader of the whole body. So the body follows redirects that keep the method (307 and 308), is sent again
+    /// where a retry may send it, and is copied with the request. `open` runs on the thread that drives the client.
+    ///
+    /// ```
+    /// use courser::Request;
+    /// use std::fs::{File, metadata};
+    /// # let path = std::env::current_exe()?;
+    ///
+    /// let length = metadata(&path)?.len();
+    /// let mut request = Request::new("PUT", "http://files.example/a");
+    /// request.body_opened(move || File::open(&path), Some(length));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn body_opened<R: Read + Send + 'static>(
+        &mut self,
+        open: impl Fn() -> io::Result<R> + Send + Sync + 'static,
+        length: Option<u64>,
+    ) -> &mut Self {
+        let open = move || open().map(|reader| Box::new(reader) as Box<dyn Read + Send>);
+        let source = Source::opened(Arc::new(open));
         self.invalidate().0.body = Body::Stream(Box::new(Stream::new(source, length)));
         self
     }
@@ -690,7 +716,7 @@ impl Request {
         }
         if let Some(url) = url
             && !self.0.authorization
-            && !self.is_other_origin()
+            && !self.withholds_credentials()
             && hop.get("authorization").is_none()
         {
             self.write_authorization(&url, out);
@@ -787,7 +813,7 @@ impl Request {
                 .iter()
                 .any(|own| own.eq_ignore_ascii_case(name))
         };
-        self.is_other_origin() && (is_credential(name) || marked())
+        self.withholds_credentials() && (is_credential(name) || marked())
     }
 
     fn write_framing(&self, out: &mut Vec<u8>) {
@@ -878,6 +904,13 @@ impl Request {
         }
     }
 
+    /// Goes back to the beginning of a body stream that can be opened again, for another send.
+    pub(super) fn rewind_stream(&mut self) {
+        if let Body::Stream(stream) = &mut self.0.body {
+            stream.rewind();
+        }
+    }
+
     /// Frames the next piece of the body stream. The piece before must have been sent.
     pub(super) fn fill_stream(&mut self) -> Result<Fill, Misuse> {
         match &mut self.0.body {
@@ -940,10 +973,10 @@ impl Request {
         self.0.encoded_codings
     }
 
-    /// Whether the whole request can be sent again: it has no stream, or its stream was not read yet.
+    /// Whether the whole request can be sent again: it has no stream, or one that was not read yet or can be opened again.
     pub(crate) fn is_replayable(&self) -> bool {
         match self.body_now() {
-            Body::Stream(stream) => stream.is_fresh(),
+            Body::Stream(stream) => stream.is_replayable(),
             Body::None | Body::Memory(_) => true,
         }
     }
@@ -971,18 +1004,22 @@ impl Request {
     // ---- redirects and cookies
 
     /// Sends the request to another URL after a redirect. With a `method`, the request loses its body and the headers
-    /// that describe the body. The parts that the caller has set stay for the next call.
+    /// that describe the body. The parts that the caller has set stay for the next call. Another origin gets no
+    /// credentials, nor do later origins, unless this one is `trusted`.
     pub(crate) fn redirect(
         &mut self,
         url: String,
         method: Option<&'static str>,
         other_origin: bool,
+        trusted: bool,
     ) {
         let before = self.0.redirected.take();
         let before = before.as_deref();
+        let withholds = before.is_some_and(|before| before.withholds_credentials);
         self.invalidate().0.redirected = Some(Box::new(Redirected {
             method: method.or(before.and_then(|before| before.method)),
             other_origin: other_origin || before.is_some_and(|before| before.other_origin),
+            withholds_credentials: !trusted && (other_origin || withholds),
             url,
         }));
     }
@@ -1045,10 +1082,14 @@ impl Request {
 
     /// Whether a redirect has led to another origin.
     pub(crate) fn is_other_origin(&self) -> bool {
-        self.0
-            .redirected
-            .as_ref()
-            .is_some_and(|redirected| redirected.other_origin)
+        let redirected = self.0.redirected.as_ref();
+        redirected.is_some_and(|redirected| redirected.other_origin)
+    }
+
+    /// Whether a redirect has led to where the credentials of the request must not go.
+    fn withholds_credentials(&self) -> bool {
+        let redirected = self.0.redirected.as_ref();
+        redirected.is_some_and(|redirected| redirected.withholds_credentials)
     }
 
     fn invalidate(&mut self) -> &mut Self {
@@ -1195,9 +1236,11 @@ struct Redirected {
     url: String,
     /// Replaces the method; then the request has no body.
     method: Option<&'static str>,
-    /// Another scheme, host or port was reached, now or earlier: what only the first origin may get is not sent any
-    /// more.
+    /// Another scheme, host or port was reached, now or earlier: `Host`, cookies and the TLS identity that the caller has
+    /// set for the first origin are not sent any more.
     other_origin: bool,
+    /// Headers that only the first origin may get are not sent any more.
+    withholds_credentials: bool,
 }
 
 #[derive(Clone)]
@@ -1396,7 +1439,7 @@ mod tests {
         for request in [&mut streamed, &mut held_back] {
             request.header("Content-Encoding", "gzip").header("X", "y");
             let before = head(request);
-            request.redirect("http://h/to".to_owned(), Some("GET"), false);
+            request.redirect("http://h/to".to_owned(), Some("GET"), false, false);
             assert_eq!(head(request), "GET /to HTTP/1.1\r\nHost: h\r\nX: y\r\n\r\n");
             request.reset();
             assert_eq!(head(request), before);

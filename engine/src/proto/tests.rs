@@ -951,6 +951,18 @@ fn a_stream_is_read_once() {
     assert!(!request.is_replayable());
 }
 
+#[test]
+fn a_body_that_can_be_opened_is_read_again() {
+    let mut request = Request::get("/");
+    request.body_opened(|| Ok(&b"x"[..]), None);
+    let sent = encoded(&mut request).expect("a body");
+    assert_eq!(encoded(&mut request).expect("a body"), sent);
+    assert_eq!(encoded(&mut request.clone()).expect("a body"), sent);
+    request.body_opened(|| Err::<&[u8], _>(std::io::Error::other("gone")), None);
+    let error = encoded(&mut request).expect_err("no body");
+    assert!(matches!(error, Misuse::BodySource(_)), "{error}");
+}
+
 // ---- properties
 
 fn token() -> impl Strategy<Value = String> {

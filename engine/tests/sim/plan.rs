@@ -198,6 +198,8 @@ pub(crate) enum Upload {
         declared: bool,
         piece: usize,
         pause: Option<Duration>,
+        /// Can be opened again.
+        opened: bool,
     },
 }
 
@@ -965,12 +967,19 @@ fn draw_spec(random: &mut Random, mood: Mood, bulk: bool, id: u64) -> Spec {
     let body = match random.within(0..=1) {
         _ if !uploads => Upload::None,
         0 => Upload::Bytes(length),
-        _ => Upload::Stream {
-            length,
-            declared: random.roll(OFTEN),
-            piece: random.within(1..=length.max(1)).max(length / 50),
-            pause: maybe(random, 1, 100),
-        },
+        _ => {
+            let declared = random.roll(OFTEN);
+            let piece = random.within(1..=length.max(1)).max(length / 50);
+            let pause = maybe(random, 1, 100);
+            Upload::Stream {
+                length,
+                declared,
+                piece,
+                pause,
+                // A second reading would need further pauses.
+                opened: pause.is_none() && length.is_multiple_of(2),
+            }
+        }
     };
     let foul = mood == Mood::Foul;
     Spec {

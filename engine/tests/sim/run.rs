@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use courser::error::{LimitExceeded, TimeLimit};
+use courser::error::{LimitExceeded, RedirectFault, TimeLimit};
 use courser::net::sim::{Entry, HttpServer, ReceivedRequest, SimNet, Trace};
 use courser::net::{Address, Net as _};
 use courser::policy::{LatePolicy, Overflow, Pipelined, WaitPolicy};
 use courser::{
     Call, CallId, Client, Completion, Config, Counters, Error, ErrorKind, HostClient, HostConfig,
-    Misuse, PipelineClient, PipelineConfig, Proxies, Proxy, Read, Redirects, Report, Request,
-    Response, Sent, Timeouts, Upstream, Waited,
+    PipelineClient, PipelineConfig, Proxies, Proxy, Read, Redirects, Report, Request, Response,
+    Sent, Timeouts, Upstream, Waited,
 };
 
 use crate::plan::{
@@ -827,8 +827,14 @@ impl Run<'_> {
         let (begun, deadline) = times.unwrap_or((over_at, over_at));
         match error.kind() {
             ErrorKind::Cancelled => assert!(cancelled, "not cancelled: {spec:?}"),
-            ErrorKind::Misuse(Misuse::BodyNotReplayable) if self.plan.web.is_some() => {
-                assert!(matches!(spec.body, Upload::Stream { .. }), "{spec:?}");
+            ErrorKind::Redirect {
+                fault: RedirectFault::BodyNotReplayable,
+                ..
+            } => {
+                assert!(
+                    matches!(spec.body, Upload::Stream { opened: false, .. }),
+                    "{spec:?}"
+                );
                 assert!(!heard.is_empty(), "not redirected: {spec:?}");
             }
             _ if self.plan.mood == Mood::Fair => {
@@ -1136,6 +1142,7 @@ fn request_of(plan: &Plan, spec: &Spec) -> (Request, Arc<AtomicUsize>) {
             length,
             declared,
             piece,
+            opened,
             ..
         } => {
             let source = Source {
@@ -1144,7 +1151,11 @@ fn request_of(plan: &Plan, spec: &Spec) -> (Request, Arc<AtomicUsize>) {
                 piece,
                 fed: Arc::clone(&fed),
             };
-            request.body_stream(source, declared.then_some(length as u64));
+            let length = declared.then_some(length as u64);
+            match opened {
+                true => request.body_opened(move || Ok(source.clone()), length),
+                false => request.body_stream(source, length),
+            };
         }
     }
     (request, fed)
@@ -1181,6 +1192,7 @@ fn text(response: &Response, name: &str) -> Option<String> {
 }
 
 /// A request body that comes in pieces, and returns `WouldBlock` between them.
+#[derive(Clone)]
 struct Source {
     body: Vec<u8>,
     at: usize,

@@ -52,6 +52,7 @@ fn program(mood: Mood) -> Plan {
         declared,
         piece: 1_000,
         pause: Some(ms(5)),
+        opened: false,
     };
     let slow = Some(Consumer {
         piece: 500,

@@ -494,6 +494,7 @@ impl Watch {
             None => Some(config.statuses.contains(call.status)),
             Some(
                 ErrorKind::Misuse(_)
+                | ErrorKind::Redirect { .. }
                 | ErrorKind::Limit(_)
                 | ErrorKind::Shortage(_)
                 | ErrorKind::Cancelled

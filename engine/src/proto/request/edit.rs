@@ -184,7 +184,7 @@ impl Clone for Request {
             body: match &own.body {
                 Body::None => Body::None,
                 Body::Memory(body) => Body::Memory(body.clone()),
-                Body::Stream(stream) => Body::Stream(Box::new(stream.read_already())),
+                Body::Stream(stream) => Body::Stream(Box::new(stream.copy())),
             },
             expect: own.expect,
             close: own.close,

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::io::{self, Read, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf as _, Bytes};
@@ -93,17 +94,31 @@ impl Stream {
         }
     }
 
-    /// A stream of the same length from which nothing can be read.
-    pub(super) fn read_already(&self) -> Self {
-        Self {
-            state: StreamState::Ended,
-            ..Self::new(Source::Read(Box::new(io::empty())), self.length)
+    /// The stream of a copy of the request: the same if it can be opened again, or else one of the same length from which
+    /// nothing can be read.
+    pub(super) fn copy(&self) -> Self {
+        match &self.source {
+            Source::Opened(opened) => Self::new(Source::opened(opened.open.clone()), self.length),
+            Source::Read(_) | Source::Pieces(_) => Self {
+                state: StreamState::Ended,
+                ..Self::new(Source::Read(Box::new(io::empty())), self.length)
+            },
         }
     }
 
-    /// Whether nothing was read yet: the request can still be sent again.
-    pub(super) fn is_fresh(&self) -> bool {
-        self.state == StreamState::Fresh
+    /// Whether the stream can be sent from its beginning.
+    pub(super) fn is_replayable(&self) -> bool {
+        self.state == StreamState::Fresh || matches!(self.source, Source::Opened(_))
+    }
+
+    /// Goes back to the beginning, if the stream can be opened again.
+    pub(super) fn rewind(&mut self) {
+        if let Source::Opened(opened) = &mut self.source {
+            opened.reader = None;
+            self.state = StreamState::Fresh;
+            self.produced = 0;
+            self.buffer.clear();
+        }
     }
 
     /// Whether the source wakes someone when it has its next piece.
@@ -205,8 +220,18 @@ impl Stream {
 /// Where the bytes of a stream come from.
 pub(super) enum Source {
     Read(Box<dyn Read + Send>),
+    Opened(Opened),
     Pieces(Pieces),
 }
+
+/// A reader that can be opened again.
+pub(super) struct Opened {
+    open: Arc<Open>,
+    /// `None` before the first read.
+    reader: Option<Box<dyn Read + Send>>,
+}
+
+pub(super) type Open = dyn Fn() -> io::Result<Box<dyn Read + Send>> + Send + Sync;
 
 /// The pieces of a [`BodySource`], as a reader.
 pub(super) struct Pieces {
@@ -217,6 +242,10 @@ pub(super) struct Pieces {
 }
 
 impl Source {
+    pub(super) fn opened(open: Arc<Open>) -> Self {
+        Self::Opened(Opened { open, reader: None })
+    }
+
     pub(super) fn pieces(source: impl BodySource) -> Self {
         Self::Pieces(Pieces {
             source: Box::new(source),
@@ -230,8 +259,19 @@ impl Read for Source {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Read(read) => read.read(buf),
+            Self::Opened(opened) => opened.read(buf),
             Self::Pieces(pieces) => pieces.read(buf),
         }
+    }
+}
+
+impl Read for Opened {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            reader => reader.insert((self.open)()?),
+        };
+        reader.read(buf)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use courser::net::sim::{Behaviour, HttpServer, Link, Peer, Probability, ScriptedAnswer, SimNet};
+use courser::policy::RedirectAction;
 use courser::{
     AddressPolicy, Answer, Call, Caps, Client, Config, ErrorKind, HostConfig, Proxies, Redirects,
     Request, Response,
@@ -135,7 +136,7 @@ fn a_hook_decides_which_redirects_are_followed() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let hook = {
         let asked = asked.clone();
-        move |redirect: &courser::policy::Redirect<'_>| {
+        move |redirect: &mut courser::policy::Redirect<'_>| {
             let status = redirect.response.status();
             assert!(redirect.method == "GET" && status / 100 == 3);
             let (from, to, followed) = (redirect.from, redirect.to, redirect.followed);
@@ -143,7 +144,10 @@ fn a_hook_decides_which_redirects_are_followed() {
                 .lock()
                 .unwrap()
                 .push(format!("{followed} {from} {to}"));
-            redirect.changes_origin
+            match redirect.changes_origin {
+                true => RedirectAction::Follow,
+                false => RedirectAction::Stop,
+            }
         }
     };
     config.redirects = Redirects::limit(7).hook(Arc::new(hook));

@@ -1,12 +1,16 @@
 //! What travels along with a redirect, and what the redirect's own body costs. Where a `Location` leads is in
 //! `engine/src/proto/location.rs`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use courser::error::PeerFault;
+use courser::error::{PeerFault, RedirectFault};
 use courser::net::Net as _;
 use courser::net::sim::{Peer, SimNet};
-use courser::{Client, Codings, Config, ErrorKind, Phase, Redirects, Request, Response, Sent};
+use courser::policy::{Redirect, RedirectAction};
+use courser::{
+    Call, Client, Codings, Config, ErrorKind, Phase, Redirects, Request, Response, Sent,
+};
 
 use super::{Heard, client_of, field, hear, place, target, told};
 
@@ -55,7 +59,7 @@ fn locations_that_lead_nowhere() {
                 true => client.open(&mut request, &mut response).err().unwrap(),
             };
             // The server is to blame, not the caller.
-            assert_kind!(error, ErrorKind::Location { .. });
+            assert_kind!(error, ErrorKind::Redirect { .. });
             assert_eq!((error.phase(), error.sent()), (Phase::Head, Sent::Partial));
             assert_eq!(error.remote(), Some(&place(1)));
             let shown = format!("{error:?} {error}");
@@ -126,6 +130,79 @@ fn credentials_stay_with_their_origin() {
             (*host, secrets, field(head, "host"), field(head, "x-open"))
         });
         assert!(told.clone().eq(expected), "{:?}", told.collect::<Vec<_>>());
+    }
+}
+
+/// A hook keeps the method and the credentials, or refuses; a body that can be opened again goes along.
+#[test]
+fn a_hook_steers() {
+    let lead = |status: u16| {
+        move |peer: &mut Peer<'_>, target: &str| match target {
+            "/to" => peer.send(OK),
+            _ => peer.send(format!(
+                "HTTP/1.1 {status} Go\r\nLocation: http://2.sim/to\r\nContent-Length: 0\r\n\r\n"
+            )),
+        }
+    };
+    let upload = |opened: bool| {
+        let mut request = Request::post("http://1.sim/from", "");
+        request.header("Authorization", "mine");
+        match opened {
+            true => request.body_opened(|| Ok(&b"abc"[..]), Some(3)),
+            false => request.body_stream(&b"abc"[..], Some(3)),
+        };
+        request
+    };
+    let keep = |redirect: &mut Redirect<'_>| {
+        (redirect.keep_method, redirect.keep_credentials) = (true, true);
+        RedirectAction::Follow
+    };
+    let keeping = || Redirects::limit(1).hook(Arc::new(keep));
+    let refusing = || Redirects::limit(1).hook(Arc::new(|_| RedirectAction::Refuse));
+    let asked = |status, opened, redirects: Redirects| {
+        let (mut client, _, heard) = world(lead(status));
+        let call = Call::new(upload(opened), Response::new()).redirects(redirects);
+        let outcome = client.perform(call).into_result();
+        let heard = heard.borrow();
+        let second = heard.iter().find(|(at, _)| *at == 2);
+        let second = second.map(|(_, head)| head.clone());
+        (outcome.map(|response| response.status()), second)
+    };
+    let post = "POST /to HTTP/1.1\r\nHost: 2.sim\r\n";
+    for (status, opened, redirects, begins, authorized) in [
+        (302, true, Redirects::limit(1), "GET /to", false),
+        (302, false, Redirects::limit(1), "GET /to", false),
+        (307, true, Redirects::limit(1), post, false),
+        (302, true, keeping(), post, true),
+    ] {
+        let (outcome, second) = asked(status, opened, redirects);
+        let second = second.unwrap();
+        assert_eq!(outcome.unwrap(), 200, "{status} {opened}");
+        assert!(second.starts_with(begins), "{status} {opened} {second}");
+        assert_eq!(
+            second.contains("Authorization: mine"),
+            authorized,
+            "{second}"
+        );
+    }
+    for (redirects, fault, text) in [
+        (
+            refusing(),
+            RedirectFault::Refused,
+            "the hook refuses this redirect",
+        ),
+        (
+            keeping(),
+            RedirectFault::BodyNotReplayable,
+            "the body cannot be sent again",
+        ),
+    ] {
+        let (outcome, second) = asked(302, false, redirects);
+        let error = outcome.unwrap_err();
+        assert_kind!(error, ErrorKind::Redirect { fault: of, .. } if *of == fault);
+        let shown =
+            format!("http://1.sim/from: the server redirected to \"http://2.sim/to\": {text}");
+        assert_eq!((error.to_string(), second), (shown, None));
     }
 }
 
