@@ -1,160 +1,100 @@
-//! A small reverse proxy in front of three backends: `cargo run -p courser --example reverse_proxy -- 127.0.0.1:8081 127.0.0.1:8082`
+//! A reverse proxy that streams in both directions: `cargo run -p courser --example reverse_proxy -- 127.0.0.1:8081`
 //!
-//! Without addresses it has backends of its own, and visitors, of whom none is to notice that a backend is killed, and
-//! comes back.
+//! Calls are spread over the backends that are given. Without any it has one of its own, and passes one upload on to it.
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use courser::policy::{AdaptiveTimeout, BalanceConfig, Spread};
-use courser::{
-    BatchConfig, Call, Client, Config, HostClient, HostConfig, Observer, ObserverEvent, Request,
-    Response, Shared, SharedConfig, Upstream,
-};
-use support::{Answer, Asked, Server};
+use courser::policy::BalanceConfig;
+use courser::{Call, HostClient, HostConfig, Request, Response, Shared, SharedBody, Upstream};
+use http_body_util::{Either, Full};
+use hyper::body::{Body, Bytes, Incoming};
+use hyper::{http, server::conn::http1, service::service_fn};
+use support::{Answer, Server};
+
+type Streamed = Either<SharedBody, Full<Bytes>>;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_io().build()?.block_on(run())
+}
+
+async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    let own = Server::start(|asked| Answer::ok(format!("{} bytes", asked.body.len())))?;
     let given: Result<Vec<SocketAddr>, _> = std::env::args().skip(1).map(|a| a.parse()).collect();
     let given = given?;
-    if !given.is_empty() {
-        let proxy = Server::start(forwarder(&given)?)?;
-        println!(
-            "{} forwards to {given:?} until it is stopped",
-            proxy.url("/")
-        );
-        loop {
-            std::thread::park();
-        }
-    }
-
-    let mut backends = Vec::new();
-    for name in ["a", "b", "c"] {
-        backends.push(Some(Server::start(backend(name))?));
-    }
-    let addresses: Vec<SocketAddr> = backends.iter().flatten().map(Server::address).collect();
-    let proxy = Server::start(forwarder(&addresses)?)?;
-    let mut visitors = Client::new(Config::default())?;
-
-    visit(&mut visitors, &proxy, "all three", |_| {})?;
-    visit(&mut visitors, &proxy, "b is killed", |answered| {
-        if answered == 200 {
-            // Its connections are cut, with the requests on them, and its port refuses.
-            backends[1] = None;
-        }
-    })?;
-    visit(&mut visitors, &proxy, "b is away", |_| {})?;
-    backends[1] = Some(Server::start_at(addresses[1], backend("b"))?);
-    // It is tried again when its time is over.
-    while !visit(&mut visitors, &proxy, "b is back", |_| {})?.contains_key("b") {}
-    Ok(())
-}
-
-/// Passes requests on to one of the backends, and their answers back.
-fn forwarder(
-    backends: &[SocketAddr],
-) -> Result<impl Fn(&Asked) -> Answer + Send + Sync + 'static, courser::Error> {
-    let upstream = Upstream::tcp(backends.iter().copied());
+    let is_trial = given.is_empty();
+    let backends = if is_trial { vec![own.address()] } else { given };
+    let proxy = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let address = proxy.local_addr()?;
+    println!("http://{address}/ forwards to {backends:?}");
     let config = HostConfig {
-        balance: Some(BalanceConfig {
-            // Of two that are picked at random, the one with less to do.
-            spread: Spread::LeastInFlight,
-            // One that fails again and again is left alone for that time.
-            eject_for: Duration::from_millis(200),
-            ..BalanceConfig::default()
-        }),
-        // What fails at one goes on at another, if it can be repeated without harm. One that hangs is given up on earlier
-        // than after the usual minute.
-        adaptive: Some(AdaptiveTimeout {
-            min: Duration::from_secs(5),
-            ..AdaptiveTimeout::default()
-        }),
-        observer: Some(Observer::new(|event| {
-            if let ObserverEvent::Ejected { remote, .. } = event {
-                println!("  {remote} gets nothing for now");
-            }
-        })),
+        balance: Some(BalanceConfig::default()),
         ..HostConfig::default()
     };
-    let build = move |_| HostClient::new(upstream.clone(), config.clone());
-    let client = Shared::spawn(SharedConfig::default(), build)?;
-    Ok(move |asked: &Asked| forward(&client, asked))
+    let backends = Upstream::tcp(backends);
+    let make = move |_| HostClient::new(backends.clone(), config.clone());
+    let client = Shared::spawn(Default::default(), make)?;
+    let forwarding = tokio::spawn(async move {
+        while let Ok((stream, _)) = proxy.accept().await {
+            let client = client.clone();
+            let answer = service_fn(move |asked| forward(client.clone(), asked));
+            let stream = hyper_util::rt::TokioIo::new(stream);
+            tokio::spawn(http1::Builder::new().serve_connection(stream, answer));
+        }
+    });
+    if is_trial {
+        let visitor = Upstream::tcp([address]);
+        let make = move |_| HostClient::new(visitor.clone(), HostConfig::default());
+        let visitor = Shared::spawn(Default::default(), make)?;
+        let upload = Request::post("/", vec![b'x'; 20_000_000]);
+        let done = visitor.send(Call::new(upload, Response::new())).await;
+        println!("{}", done.into_result()?.success()?.text());
+        return Ok(());
+    }
+    Ok(forwarding.await?)
 }
 
-fn forward(client: &Shared<HostClient>, asked: &Asked) -> Answer {
-    let mut request = Request::new(&asked.method, &asked.target);
-    let passed_on = asked.headers.iter();
-    for (name, value) in passed_on.filter(|(name, _)| !HOP_BY_HOP.contains(&&**name)) {
-        request.header(name, value);
-    }
-    request.header("Via", "1.1 example");
-    if !asked.body.is_empty() {
-        request.body(asked.body.clone());
-    }
-    let mut response = Response::new();
-    if let Err(error) = client.call(&mut request, &mut response) {
-        let status = if error.is_timeout() {
-            "504 Gateway Timeout"
-        } else {
-            "502 Bad Gateway"
-        };
-        return Answer::new(status, format!("{error}\n"));
-    }
-    let reason = String::from_utf8_lossy(response.reason());
-    let mut answer = Answer::new(format!("{} {reason}", response.status()), response.body());
-    for (name, value) in response.headers() {
-        if !HOP_BY_HOP.contains(&&*name.to_ascii_lowercase()) {
-            answer = answer.header(name, &String::from_utf8_lossy(value));
+async fn forward(
+    client: Shared<HostClient>,
+    asked: http::Request<Incoming>,
+) -> Result<http::Response<Streamed>, http::Error> {
+    let target = asked.uri().path_and_query();
+    let mut request = Request::new(
+        asked.method().as_str(),
+        target.map_or("/", |it| it.as_str()),
+    );
+    for (name, value) in asked.headers() {
+        if !BETWEEN_NEIGHBOURS.contains(&name.as_str()) {
+            request.header(name.as_str(), value);
         }
     }
-    answer
+    if !asked.body().is_end_stream() {
+        request.body_of(asked.into_body());
+    }
+    let call = Call::new(request, Response::new());
+    let (done, Some(body)) = client.send_streaming(call).await else {
+        let answer = http::Response::builder().status(502);
+        return answer.body(Either::Right(Full::from("the backend does not answer\n")));
+    };
+    let mut answer = http::Response::builder().status(done.response.status());
+    for (name, value) in done.response.headers() {
+        if !BETWEEN_NEIGHBOURS.contains(&&*name.to_ascii_lowercase()) {
+            answer = answer.header(name, value);
+        }
+    }
+    answer.body(Either::Left(body))
 }
 
-/// What is between two neighbours (RFC 9110 §7.6.1), and what the next hop says anew.
-const HOP_BY_HOP: [&str; 9] = [
+/// Headers for the next hop alone (RFC 9110 §7.6.1), and those that it gets from the client.
+const BETWEEN_NEIGHBOURS: [&str; 8] = [
     "connection",
     "content-length",
     "expect",
     "host",
     "keep-alive",
     "te",
-    "trailer",
     "transfer-encoding",
     "upgrade",
 ];
-
-fn backend(name: &'static str) -> impl Fn(&Asked) -> Answer + Send + Sync + 'static {
-    move |_| {
-        Answer::ok("hello")
-            .header("X-Backend", name)
-            .after(Duration::from_millis(2))
-    }
-}
-
-/// 600 requests of visitors, each of which must have its answer; tells which backends gave how many.
-fn visit(
-    visitors: &mut Client,
-    proxy: &Server,
-    when: &str,
-    mut meanwhile: impl FnMut(usize),
-) -> Result<BTreeMap<String, usize>, Box<dyn std::error::Error>> {
-    let url = proxy.url("/");
-    let calls = (0..600).map(|_| Call::new(Request::get(&url), Response::new()));
-    let mut answers = BTreeMap::new();
-    for (answered, (_, done)) in (1..).zip(visitors.call_many(calls, BatchConfig::default())) {
-        done.outcome?;
-        let status = done.response.status();
-        let by = done
-            .response
-            .header("x-backend")
-            .ok_or(format!("{status} by nobody"))?;
-        *answers
-            .entry(String::from_utf8_lossy(by).into_owned())
-            .or_default() += 1;
-        meanwhile(answered);
-    }
-    println!("{when}: {answers:?}");
-    Ok(answers)
-}
