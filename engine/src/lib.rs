@@ -215,10 +215,9 @@ pub use bytes::Bytes;
 pub use client::ConversionError;
 pub use client::{
     AddressState, Batch, BatchConfig, BatchOrder, Body, BodyClosed, BodySender, Call, CallId,
-    Client, Completion, Config, ConnectTo, Engine, Failures, Histogram, Hop, HostClient,
+    Client, Completion, Config, Destination, Engine, Failures, Histogram, Hop, HostClient,
     HostConfig, HttpClient, Observer, ObserverEvent, Outgoing, PipelineClient, PipelineConfig,
-    PipelineCounters, Read, Report, RetryCause, SendHook, Stats, Timings, UnixSocket, Upstream,
-    Waited,
+    PipelineCounters, Read, Report, RetryCause, Route, SendHook, Stats, Timings, Upstream, Waited,
 };
 #[cfg(feature = "cookies")]
 pub use client::{Cookie, CookieJar, CookieLimits};

@@ -36,8 +36,8 @@ use std::time::{Duration, Instant};
 use courser::policy::{FailureClass, ProxyKind, RetryOn, RetryRule, Statuses};
 use courser::proto::Url;
 use courser::{
-    Backoff, Call, CallId, Client, ClientCertificate, Config, DnsConfig, HostConfig, Limits,
-    Observer, PemOrDer, Read, Redirects, Response, Retry, Timeouts, TlsConfig, UnixSocket,
+    Backoff, Call, CallId, Client, ClientCertificate, Config, Destination, DnsConfig, HostConfig,
+    Limits, Observer, PemOrDer, Read, Redirects, Response, Retry, Route, Timeouts, TlsConfig,
 };
 
 use exit::{Exit, Failure};
@@ -350,10 +350,10 @@ fn open(reach: &Reach, uses_tls: bool, observer: Observer) -> Result<Client, Fai
         random_start: false,
         ..HostConfig::default()
     };
-    let unix_socket = reach.unix_socket.as_ref().map(UnixSocket::for_all);
+    let to_socket = |path: &PathBuf| Route::all(Destination::Unix(path.clone()));
     let config = Config {
         host,
-        unix_sockets: unix_socket.into_iter().collect(),
+        routes: reach.unix_socket.iter().map(to_socket).collect(),
         proxies,
         ..Config::default()
     };

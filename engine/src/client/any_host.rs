@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddrV6;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Config;
 #[cfg(feature = "cookies")]
 use super::CookieJar;
 use super::engine::{Engine, Parts};
-use super::hosts::{Addresses, Hosts, Route};
+use super::hosts::{Addresses, HostRoute, Hosts};
 use super::router::{Reroute, Router};
 use super::sharing::OneAtATime;
 use super::throttle::Throttling;
@@ -221,9 +221,9 @@ impl Router for AnyHost {
         url.push_origin(&mut self.name);
         let proxies = own.and_then(|own| own.proxies.as_ref());
         proxies.map_or(Ok(()), Proxies::check)?;
-        let proxy = match self.unix_socket(&url) {
-            Some(_) => None,
-            None => proxies.unwrap_or(&self.config.proxies).pick(&url),
+        let proxy = match self.destination(&url) {
+            Some(Destination::Unix(_)) => None,
+            _ => proxies.unwrap_or(&self.config.proxies).pick(&url),
         };
         let withholds = self.config.proxies.any() || proxies.is_some_and(Proxies::any);
         let tls = own.and_then(|own| own.tls.as_ref());
@@ -399,10 +399,20 @@ impl AnyHost {
         let mut defaults = Defaults::new(authority, user_agent).with_form(TargetForm::OfUrl);
         defaults = defaults.with_codings(self.config.host.codings);
         let destination = self.destination(url);
-        let (to_host, to_port) = destination.unwrap_or((url.host(), url.port()));
-        let addresses = match (&proxy, self.unix_socket(url)) {
-            (_, Some(path)) => Addresses::Known(vec![Address::Unix(path.into())]),
-            (None, None) => match zoned(to_host, to_port) {
+        let (to_host, to_port) = match destination {
+            Some(Destination::Host { host, port }) => {
+                let host = Some(&**host).filter(|host| !host.is_empty());
+                (host.unwrap_or(url.host()), port.unwrap_or(url.port()))
+            }
+            Some(Destination::Unix(_)) | None => (url.host(), url.port()),
+        };
+        let leads_elsewhere =
+            to_port != url.port() || !bare(to_host).eq_ignore_ascii_case(bare(url.host()));
+        let addresses = match (&proxy, destination) {
+            (_, Some(Destination::Unix(path))) => {
+                Addresses::Known(vec![Address::Unix(path.as_path().into())])
+            }
+            (None, _) => match zoned(to_host, to_port) {
                 Some(address) => Addresses::Known(vec![address]),
                 None => Addresses::Named(to_host.into(), to_port),
             },
@@ -431,7 +441,7 @@ impl AnyHost {
                 }
                 // A proxy that gets a whole URL can only connect to the host of that URL.
                 (ProxyKind::Http | ProxyKind::Https, scheme)
-                    if scheme == Scheme::Https || proxy.tunnels() || destination.is_some() =>
+                    if scheme == Scheme::Https || proxy.tunnels() || leads_elsewhere =>
                 {
                     steps.push(Step::Tunnel {
                         host_port: host_port(to_host, to_port).into(),
@@ -456,33 +466,20 @@ impl AnyHost {
             steps.push(Step::Tls(tls, url.host().into()));
         }
         let name = self.name.as_slice().into();
-        let route = Route {
+        let route = HostRoute {
             socks_target,
             proxy,
             allowed,
-            ..Route::new(addresses, steps.into())
+            ..HostRoute::new(addresses, steps.into())
         };
         Ok(hosts.insert(name, defaults, route))
     }
 
-    /// The Unix socket to connect to for a URL, if there is a rule.
-    fn unix_socket(&self, url: &Url<'_>) -> Option<&Path> {
-        let mut rules = self.config.unix_sockets.iter();
-        let rule = rules.find(|rule| is_for(&rule.host, rule.port, url));
-        rule.map(|rule| &*rule.path)
-    }
-
-    /// The host and port to connect to for a URL, if a rule replaces those of the URL.
-    fn destination<'a>(&'a self, url: &'a Url<'_>) -> Option<(&'a str, u16)> {
-        let mut rules = self.config.connect_to.iter();
-        let rule = rules.find(|rule| is_for(&rule.host, rule.port, url))?;
-        let host = match &*rule.to_host {
-            "" => url.host(),
-            host => host,
-        };
-        let port = rule.to_port.unwrap_or(url.port());
-        let own = port == url.port() && bare(host).eq_ignore_ascii_case(bare(url.host()));
-        (!own).then_some((host, port))
+    /// Where a rule sends the connections for a URL.
+    fn destination(&self, url: &Url<'_>) -> Option<&Destination> {
+        let mut routes = self.config.routes.iter();
+        let route = routes.find(|route| is_for(&route.host, route.port, url))?;
+        Some(&route.to)
     }
 }
 
@@ -552,59 +549,37 @@ fn host_port(host: &str, port: u16) -> String {
     }
 }
 
-/// A rule to connect to another host and port, while `Host` and TLS keep the name of the URL: as curl's
-/// `--connect-to`.
+/// A rule to connect elsewhere for a URL, while `Host` and TLS keep the name of the URL: as curl's `--connect-to` and
+/// `--unix-socket`. [`Config::routes`] has the rules, of which the first for the URL counts.
 ///
 /// ```
-/// use courser::{Config, ConnectTo};
+/// use courser::{Config, Destination, Route};
 ///
-/// let to_the_new_server = ConnectTo {
+/// let to_the_new_server = Route {
 ///     host: "www.example.com".into(),
 ///     port: Some(443),
-///     to_host: "127.0.0.1".into(),
-///     to_port: Some(8443),
+///     to: Destination::Host { host: "127.0.0.1".into(), port: Some(8443) },
 /// };
-/// let config = Config { connect_to: vec![to_the_new_server], ..Config::default() };
-/// ```
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ConnectTo {
-    /// The host in URLs, in upper or lower case; empty means every host.
-    pub host: String,
-    /// The port in URLs; `None` means every port.
-    pub port: Option<u16>,
-    /// The host or address to connect to; empty means the host of the URL. Without a proxy, an IPv6 address may have the
-    /// number of a zone, `[fe80::1%2]` (RFC 4007 §11), which a URL cannot have.
-    pub to_host: String,
-    /// The port to connect to; `None` means the port of the URL.
-    pub to_port: Option<u16>,
-}
-
-/// A rule to connect to a Unix socket, while `Host` and TLS keep the name of the URL: as curl's `--unix-socket`. No name
-/// is looked up, and no proxy is used. Such a rule comes before [`ConnectTo`].
-///
-/// ```
-/// use courser::{Config, UnixSocket};
-///
 /// // http://docker/containers/json
-/// let daemon = UnixSocket {
+/// let to_the_daemon = Route {
 ///     host: "docker".into(),
-///     ..UnixSocket::for_all("/var/run/docker.sock")
+///     ..Route::all(Destination::Unix("/var/run/docker.sock".into()))
 /// };
-/// let config = Config { unix_sockets: vec![daemon], ..Config::default() };
+/// let config = Config { routes: vec![to_the_new_server, to_the_daemon], ..Config::default() };
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct UnixSocket {
+pub struct Route {
     /// The host in URLs, in upper or lower case; empty means every host.
     pub host: String,
     /// The port in URLs; `None` means every port.
     pub port: Option<u16>,
-    /// The path of the socket. On Linux, a path whose first byte is NUL is a name in the abstract namespace.
-    pub path: PathBuf,
+    /// Where to connect to.
+    pub to: Destination,
 }
 
-impl UnixSocket {
-    /// The socket serves every URL.
-    pub fn for_all(path: impl Into<PathBuf>) -> Self {
+impl Route {
+    /// The rule for every URL.
+    pub fn all(to: Destination) -> Self {
         Self {
             host: String::new(),
             port: None,
@@ -614,6 +589,23 @@ impl UnixSocket {
 }
 
 #[cfg(test)]
+/// Where a [`Route`] leads.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Destination {
+    /// Another host and port, which a proxy may connect to.
+    Host {
+        /// The host or address; empty means the host of the URL. Without a proxy, an IPv6 address may have the number of a
+        /// zone, `[fe80::1%2]` (RFC 4007 §11), which a URL cannot have.
+        host: String,
+        /// The port; `None` means the port of the URL.
+        port: Option<u16>,
+    },
+    /// A Unix socket with this path. No name is looked up, and no proxy is used. On Linux, a path whose first byte is NUL is
+    /// a name in the abstract namespace.
+    Unix(PathBuf),
+}
+
 mod tests {
     use super::*;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 #[cfg(feature = "cookies")]
 use super::CookieJar;
-use super::{ConnectTo, Observer, Proxies, SendHook, UnixSocket};
+use super::{Observer, Proxies, Route, SendHook};
 use crate::error::Misuse;
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
@@ -205,10 +205,8 @@ pub struct Config {
     pub proxy_tls: Option<TlsConfig>,
     /// Which addresses of proxies may be connected to. Default: all, because the user chooses the proxies.
     pub proxy_addresses: AddressPolicy,
-    /// Hosts that are reached at another host and port. Default: none.
-    pub connect_to: Vec<ConnectTo>,
-    /// Hosts that are reached at a Unix socket. Default: none.
-    pub unix_sockets: Vec<UnixSocket>,
+    /// Hosts that are reached at another host and port, or at a Unix socket. Default: none.
+    pub routes: Vec<Route>,
     /// Proxies, and which URLs go through them. Default: none; [`Proxies::from_env`] reads the usual variables.
     pub proxies: Proxies,
     /// The jar that cookies are stored in and sent from. Default: none.
@@ -228,8 +226,7 @@ impl Default for Config {
             https_only: false,
             proxy_tls: None,
             proxy_addresses: AddressPolicy::allow_all(),
-            connect_to: Vec::new(),
-            unix_sockets: Vec::new(),
+            routes: Vec::new(),
             proxies: Proxies::none(),
             #[cfg(feature = "cookies")]
             cookies: None,

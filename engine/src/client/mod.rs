@@ -42,7 +42,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use admission::AddressState;
-pub use any_host::{Client, ConnectTo, UnixSocket};
+pub use any_host::{Client, Destination, Route};
 pub use batch::{BatchConfig, BatchOrder};
 pub(crate) use batch::{Flow, Lineup, Runner};
 pub use body_channel::{BodyClosed, BodySender};

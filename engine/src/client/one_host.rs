@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::admission::Balance;
 use super::engine::{Engine, Parts};
-use super::hosts::{Addresses, Hosts, Route};
+use super::hosts::{Addresses, HostRoute, Hosts};
 use super::router::OneHost;
 use super::sharing::{OneAtATime, Sharing};
 use super::throttle::Throttling;
@@ -223,7 +223,7 @@ impl HostTemplate {
     }
 
     fn insert(&self, hosts: &mut Hosts, addresses: Addresses) -> HostKey {
-        let route = Route::new(addresses, self.handshakes.clone());
+        let route = HostRoute::new(addresses, self.handshakes.clone());
         hosts.insert([].into(), self.defaults.clone(), route)
     }
 }

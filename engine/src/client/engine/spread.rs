@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::Engine;
 use crate::address::Address;
 use crate::client::ObserverEvent;
-use crate::client::hosts::{Addresses, Route};
+use crate::client::hosts::{Addresses, HostRoute};
 use crate::client::router::Router;
 use crate::net::Net;
 use crate::reactor::{CallKey, CallState, HostKey};
@@ -58,7 +58,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 addresses,
             });
             for address in added {
-                let route = Route::new(Addresses::Known(vec![address]), handshakes.clone());
+                let route = HostRoute::new(Addresses::Known(vec![address]), handshakes.clone());
                 let key = self.hosts.insert([].into(), defaults.clone(), route);
                 self.admission.add_address(key);
             }

@@ -44,7 +44,7 @@ pub(crate) struct Host {
     pub(crate) name: Box<[u8]>,
     pub(crate) pool: Pool<OpeningKey, ConnKey, CallKey>,
     pub(crate) defaults: Defaults,
-    pub(crate) route: Route,
+    pub(crate) route: HostRoute,
     /// Decides whether attempts may start. Made at the first attempt, if the client has breakers.
     pub(crate) breaker: Option<Box<Breaker>>,
     pub(crate) throttle: HostThrottle,
@@ -63,7 +63,7 @@ pub(crate) struct Host {
 
 /// How connections to a host are opened.
 #[derive(Debug)]
-pub(crate) struct Route {
+pub(crate) struct HostRoute {
     pub(crate) addresses: Addresses,
     pub(crate) handshakes: Arc<[Step]>,
     /// The name and the port of the server, if this client looks up the name for a SOCKS5 proxy. The SOCKS handshake
@@ -78,7 +78,7 @@ pub(crate) struct Route {
     pub(crate) openings: Option<usize>,
 }
 
-impl Route {
+impl HostRoute {
     /// A route to these addresses, with these handshakes.
     pub(crate) fn new(addresses: Addresses, handshakes: Arc<[Step]>) -> Self {
         Self {
@@ -148,7 +148,12 @@ impl Hosts {
         &self.pool
     }
 
-    pub(crate) fn insert(&mut self, name: Box<[u8]>, defaults: Defaults, route: Route) -> HostKey {
+    pub(crate) fn insert(
+        &mut self,
+        name: Box<[u8]>,
+        defaults: Defaults,
+        route: HostRoute,
+    ) -> HostKey {
         let key = self.hosts.insert(Host {
             name,
             pool: Pool::new(self.pool.clone()),

@@ -1,6 +1,6 @@
 //! `Shared<Client>`: many hosts on several threads. One server stands for all hosts and tells them apart by `Host`.
 
-use courser::{Client, Config, ConnectTo, Redirects};
+use courser::{Client, Config, Destination, Redirects, Route};
 
 use super::*;
 
@@ -15,12 +15,10 @@ fn config(server: &Server, host_cap: usize) -> Config {
             ..HostConfig::default()
         },
         redirects: Redirects::limit(5),
-        connect_to: vec![ConnectTo {
-            host: String::new(),
-            port: None,
-            to_host: "127.0.0.1".into(),
-            to_port: Some(server.address().port()),
-        }],
+        routes: vec![Route::all(Destination::Host {
+            host: "127.0.0.1".into(),
+            port: Some(server.address().port()),
+        })],
         ..Config::default()
     }
 }

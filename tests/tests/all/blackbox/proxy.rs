@@ -254,15 +254,14 @@ fn http_goes_through_a_tunnel_when_it_must_or_may() {
             own = own.with_tunnels();
         }
         let mut config = config(Proxies::all(own));
-        config.connect_to = to
-            .into_iter()
-            .map(|(host, port)| courser::ConnectTo {
-                host: "a.example".into(),
-                port: None,
-                to_host: host.into(),
-                to_port: port,
+        let route = |(host, port): (&str, _)| courser::Route {
+            host: "a.example".into(),
+            ..courser::Route::all(courser::Destination::Host {
+                host: host.into(),
+                port,
             })
-            .collect();
+        };
+        config.routes = to.into_iter().map(route).collect();
         let mut client = named_client(config, saying(&[]));
         get(&mut client, "http://a.example/x");
         let lines = proxy.lines();

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use courser::proto::Scheme;
 use courser::{
-    AddressPolicy, Call, Config, ConnectTo, ErrorKind, HostClient, HostConfig, Proxies, Reply,
-    Report, Request, Resolver, Response, TlsConfig, UnixSocket, Upstream,
+    AddressPolicy, Call, Config, Destination, ErrorKind, HostClient, HostConfig, Proxies, Reply,
+    Report, Request, Resolver, Response, Route, TlsConfig, Upstream,
 };
 use tests::clients::{any_config, assert_none_left, config, named_client, saying};
 use tests::script::{PATIENCE, Server, connection};
@@ -126,15 +126,15 @@ fn a_client_reaches_hosts_at_unix_sockets() {
     let proxy_url = format!("http://{}", proxy.address());
     let config = Config {
         host: with_tls(authority.trusted()),
-        unix_sockets: vec![
-            UnixSocket {
+        routes: vec![
+            Route {
                 host: "API.example".into(),
                 port: Some(443),
-                path: secure.path(),
+                to: Destination::Unix(secure.path()),
             },
-            UnixSocket {
+            Route {
                 host: "docker".into(),
-                ..UnixSocket::for_all(plain.path())
+                ..Route::all(Destination::Unix(plain.path()))
             },
         ],
         proxies: Proxies::all(proxy_url.parse().unwrap()),
@@ -174,13 +174,13 @@ fn a_client_reaches_hosts_at_unix_sockets() {
 
     // For every URL, and before other rules and the proxies of a call.
     let config = Config {
-        unix_sockets: vec![UnixSocket::for_all(plain.path())],
-        connect_to: vec![ConnectTo {
-            host: String::new(),
-            port: None,
-            to_host: "127.0.0.1".into(),
-            to_port: Some(1),
-        }],
+        routes: vec![
+            Route::all(Destination::Unix(plain.path())),
+            Route::all(Destination::Host {
+                host: "127.0.0.1".into(),
+                port: Some(1),
+            }),
+        ],
         ..any_config()
     };
     let mut client = named_client(config, Nobody);
