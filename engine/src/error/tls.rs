@@ -328,6 +328,8 @@ pub enum TlsPart {
     KeyLog,
     /// The sessions that are remembered.
     Resumption,
+    /// The keys that a server may have.
+    PinnedKeys,
     /// The configuration of rustls that the caller has made.
     Rustls,
 }
@@ -345,6 +347,7 @@ impl fmt::Display for TlsPart {
             Self::ServerName => "server name",
             Self::KeyLog => "key log",
             Self::Resumption => "remembered sessions",
+            Self::PinnedKeys => "pinned keys",
             Self::Rustls => "configuration of rustls",
         })
     }

@@ -61,10 +61,10 @@ pub struct TlsConfig {
     pub server_name: Option<String>,
     /// Accept any certificate. Anyone between client and server can then read and change everything. Default: no.
     pub insecure: bool,
-    /// SHA-256 hashes of the public keys that a server may have, of which one must match: of the whole
-    /// `SubjectPublicKeyInfo` in DER (RFC 7469 §2.4). They are checked in addition to the certificate, and also if
-    /// `insecure` is set. Default: none, every key is accepted.
-    pub pinned_keys: Vec<[u8; 32]>,
+    /// The public keys that a server may have, of which one must match: as in curl's `--pinnedpubkey`, `sha256//` and the
+    /// base64 of the SHA-256 of the whole `SubjectPublicKeyInfo` in DER (RFC 7469 §2.4). They are checked in addition to
+    /// the certificate, and also if `insecure` is set. Default: none, every key is accepted.
+    pub pinned_keys: Vec<String>,
     /// The cipher suites offered, by their names in the IANA registry, like `TLS13_AES_128_GCM_SHA256` or
     /// `TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`, the preferred ones first. [`tls_cipher_suites`] lists those that exist; other
     /// names are errors. Default: none named, which offers all.
@@ -250,7 +250,8 @@ impl TlsConfig {
         } else {
             self.chains(provider)?
         };
-        let verifier = pins::verifier(chains, given, &self.pinned_keys);
+        let keys = self.pinned_keys.iter().map(|pin| pins::hash(pin));
+        let verifier = pins::verifier(chains, given, keys.collect::<Result<_, _>>()?);
         let builder = builder
             .dangerous()
             .with_custom_certificate_verifier(verifier);

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
 use rustls::crypto::hash::Hash;
@@ -15,22 +17,36 @@ use rustls::{
     SupportedCipherSuite,
 };
 
+use crate::error::{TlsConfigError, TlsPart};
 use crate::net::tls::fault::is_authority_as_server;
 
 /// Checks what `chains` checks, but accepts the certificates `given`, and then the key if any is pinned.
 pub(super) fn verifier(
     chains: Arc<dyn ServerCertVerifier>,
     given: Vec<CertificateDer<'static>>,
-    keys: &[[u8; 32]],
+    keys: Box<[[u8; 32]]>,
 ) -> Arc<dyn ServerCertVerifier> {
     match given.is_empty() && keys.is_empty() {
         true => chains,
         false => Arc::new(Verifier {
             chains,
             given,
-            keys: keys.into(),
+            keys,
         }),
     }
+}
+
+/// The hash in a pin.
+pub(super) fn hash(pin: &str) -> Result<[u8; 32], TlsConfigError> {
+    let decoded = pin
+        .strip_prefix("sha256//")
+        .and_then(|base64| STANDARD.decode(base64).ok());
+    decoded
+        .and_then(|hash| hash.try_into().ok())
+        .ok_or_else(|| {
+            let what = format!("{pin:?} is not sha256// and the base64 of 32 bytes");
+            TlsConfigError::invalid(TlsPart::PinnedKeys, None, what)
+        })
 }
 
 /// The error of the check of a key, which tells it from the errors of a verifier of the caller.

@@ -185,7 +185,7 @@ fn a_configuration_of_the_caller_stands_for_all_other_options() {
         |config| config.roots = TlsRoots::None,
         |config| config.insecure = true,
         |config| config.key_log = true,
-        |config| config.pinned_keys = vec![[0; 32]],
+        |config| config.pinned_keys = vec![String::new()],
         |config| config.crls = vec![bytes("")],
         |config| config.min_version = TlsVersion::V1_3,
         |config| config.resumption = 0,
@@ -219,7 +219,7 @@ fn sessions_have_a_bound() {
 #[test]
 fn a_proxy_gets_what_is_for_every_peer() {
     let pinned = TlsConfig {
-        pinned_keys: vec![[0; 32]],
+        pinned_keys: vec![String::new()],
         ..TlsConfig::default()
     };
     assert!(pinned.for_proxies().unwrap().pinned_keys.is_empty());

@@ -1,5 +1,8 @@
 //! What the configuration offers and insists on: suites, groups, ALPN, pinned keys.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use super::*;
 use crate::net::tls::tls_cipher_suites;
 
@@ -12,20 +15,24 @@ fn pair(edit: impl FnOnce(&mut TlsConfig, &Leaf)) -> Pair {
     Pair::new(&config.build().unwrap(), leaf.server(), "a.example")
 }
 
-/// The hash of the public key of a certificate.
-fn key_hash(leaf: &Leaf) -> [u8; 32] {
+/// The pin of the public key of a certificate.
+fn pin(leaf: &Leaf) -> String {
     let key = rcgen::PublicKeyData::subject_public_key_info(&leaf.key);
     let suite = ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
     let hash = suite.tls13().unwrap().common.hash_provider.hash(&key);
-    hash.as_ref().try_into().unwrap()
+    format!("sha256//{}", STANDARD.encode(hash.as_ref()))
+}
+
+fn other_pin() -> String {
+    format!("sha256//{}", STANDARD.encode([0; 32]))
 }
 
 #[test]
 fn only_pinned_keys_are_accepted() {
-    pair(|config, leaf| config.pinned_keys = vec![[0; 32], key_hash(leaf)])
+    pair(|config, leaf| config.pinned_keys = vec![other_pin(), pin(leaf)])
         .handshake()
         .unwrap();
-    let other = |config: &mut TlsConfig, _: &Leaf| config.pinned_keys = vec![[0; 32]];
+    let other = |config: &mut TlsConfig, _: &Leaf| config.pinned_keys = vec![other_pin()];
     assert_eq!(pair(other).fault(), TlsFault::PinnedKey);
     let insecure = |config: &mut TlsConfig, leaf: &Leaf| {
         other(config, leaf);
@@ -41,6 +48,14 @@ fn only_pinned_keys_are_accepted() {
         };
     };
     assert_eq!(pair(untrusted).fault(), TlsFault::UnknownIssuer);
+    for no_pin in ["", "AAAA", "sha256//", "sha256//AAAA", "sha256//!"] {
+        let config = TlsConfig {
+            pinned_keys: vec![no_pin.to_owned()],
+            ..TlsConfig::default()
+        };
+        let part = config.build().unwrap_err().part();
+        assert_eq!(part, TlsPart::PinnedKeys, "{no_pin}");
+    }
 }
 
 #[test]
