@@ -50,6 +50,32 @@ pub fn resolve(base: &str, reference: &[u8]) -> Result<String, UrlError> {
     Ok(url)
 }
 
+/// Reads a URL as people type it, and as browsers do: blanks at both ends are dropped, `http://` is added where no scheme
+/// is, and the rest is read as [`resolve`] reads a reference.
+///
+/// ```
+/// use courser::proto::from_typed;
+///
+/// assert_eq!(from_typed(" Example.com:8080/a b ")?, "http://example.com:8080/a%20b");
+/// assert_eq!(from_typed("https://example.com")?, "https://example.com/");
+/// # Ok::<(), courser::proto::UrlError>(())
+/// ```
+///
+/// # Errors
+/// The result is not a valid http or https URL.
+pub fn from_typed(text: &str) -> Result<String, UrlError> {
+    const ANY_BASE: &str = "http://a/";
+    let text = text.trim();
+    let has_scheme = text
+        .split_once("://")
+        .is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']));
+    match text.starts_with(['/', '\\', '?', '#']) || text.is_empty() {
+        true => Err(UrlError::NoHost),
+        false if has_scheme => resolve(ANY_BASE, text.as_bytes()),
+        false => resolve(ANY_BASE, format!("//{text}").as_bytes()),
+    }
+}
+
 fn without_fragment(base: &str, reference: &str) -> Result<String, UrlError> {
     let base = Url::parse(base)?;
     let text = before(reference, '#');
@@ -376,6 +402,31 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn urls_as_people_type_them() {
+        for (typed, url) in [
+            ("a.example", Ok("http://a.example/")),
+            (
+                " A.example:81/x y?q#f ",
+                Ok("http://a.example:81/x%20y?q#f"),
+            ),
+            ("HTTPS://u:p@a.example", Ok("https://u:p@a.example/")),
+            ("[::1]:8080", Ok("http://[::1]:8080/")),
+            (
+                "a.example/?to=http://b/",
+                Ok("http://a.example/?to=http://b/"),
+            ),
+            ("ftp://a.example", Err(UrlError::Scheme("ftp".into()))),
+            ("mailto:me@a.example", Ok("http://mailto:me@a.example/")),
+            ("me:x", Err(UrlError::Port)),
+            ("/etc/passwd", Err(UrlError::NoHost)),
+            ("#a", Err(UrlError::NoHost)),
+            ("", Err(UrlError::NoHost)),
+        ] {
+            assert_eq!(from_typed(typed), url.map(str::to_owned), "{typed}");
+        }
+    }
 
     /// What leads somewhere is compared with the `url` crate below, but for bytes that are no UTF-8.
     #[test]

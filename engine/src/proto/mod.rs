@@ -37,7 +37,7 @@ pub use coding::Codings;
 pub(crate) use coding::Decoder;
 pub use exchange::{BodyMode, CloseReason, Exchange, Reuse, SendStep};
 pub use limits::Limits;
-pub use location::{is_redirect, resolve};
+pub use location::{from_typed, is_redirect, resolve};
 pub use multipart::{FormPart, Multipart};
 pub use proxy::Handshake;
 pub use request::{BodySource, Defaults, Request};
