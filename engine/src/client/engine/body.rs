@@ -32,12 +32,24 @@ use crate::proto::{Request, Response};
 /// # fn hold<'a>(body: courser::Body<'a, courser::Client>) -> Download<'a> { Download { body } }
 /// ```
 pub struct Body<'a, C: HttpClient> {
-    pub(super) client: &'a mut C,
-    pub(super) id: CallId,
-    pub(super) end: Option<(Report, Response)>,
-    pub(super) request: Option<Request>,
+    client: &'a mut C,
+    id: CallId,
+    end: Option<(Report, Response)>,
+    request: Option<Request>,
     /// A clone of the last chunk. When the caller has dropped the chunk, its memory is used again.
-    pub(super) last: Bytes,
+    last: Bytes,
+}
+
+impl<'a, C: HttpClient> Body<'a, C> {
+    pub(super) fn new(client: &'a mut C, id: CallId) -> Self {
+        Self {
+            client,
+            id,
+            end: None,
+            request: None,
+            last: Bytes::new(),
+        }
+    }
 }
 
 impl<R: Router + 'static, N: Net + 'static> Body<'_, Engine<R, N>> {

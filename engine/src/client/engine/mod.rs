@@ -684,13 +684,31 @@ impl<R: Router + 'static, N: Net + 'static> Engine<R, N> {
         response: &mut Response,
     ) -> Result<Body<'_, Self>, Error> {
         let (id, _) = self.run(request, response, true)?;
-        Ok(Body {
-            id,
-            client: self,
-            end: None,
-            request: None,
-            last: Bytes::new(),
-        })
+        Ok(Body::new(self, id))
+    }
+
+    /// As [`open`](Self::open), for a call with settings of its own. The completion has the head of the response, and the
+    /// report also if there is no body because the call has failed.
+    ///
+    /// ```
+    /// # fn example(client: &mut courser::HostClient) -> Result<(), courser::Error> {
+    /// use std::time::Duration;
+    /// use courser::{Call, Request, Response};
+    ///
+    /// let call = Call::new(Request::get("/"), Response::new()).timeout(Duration::from_secs(60));
+    /// let (done, body) = client.open_call(call);
+    /// match body {
+    ///     Some(mut body) => while let Some(bytes) = body.chunk()? {
+    ///         println!("{} bytes of {:?}", bytes.len(), done.response.url());
+    ///     },
+    ///     None => println!("{:?} after {} attempts", done.outcome, done.report.attempts()),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn open_call(&mut self, call: Call) -> (Completion, Option<Body<'_, Self>>) {
+        let done = self.perform(call.streaming(true));
+        let body = done.body.map(|id| Body::new(self, id));
+        (done, body)
     }
 }
 
