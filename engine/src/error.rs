@@ -43,7 +43,7 @@ use crate::address::Address;
 /// let error = client.call(&mut request, &mut Response::new()).unwrap_err();
 /// assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Invalid { part: Part::HeaderValue, .. })));
 /// assert_eq!(error.sent(), Sent::Nothing);
-/// assert_eq!(error.to_string(), "127.0.0.1:1: invalid byte 0x0d at offset 3 of a header value");
+/// assert_eq!(error.to_string(), "127.0.0.1:1: invalid byte 0x0d at offset 3 of a header value (\"X-Name\")");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Error(Box<Inner>);

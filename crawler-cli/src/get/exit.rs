@@ -212,6 +212,7 @@ mod tests {
         };
         let invalid = Misuse::Invalid {
             part: Part::Method,
+            name: "".into(),
             at: 0,
             byte: 0,
         };

@@ -13,6 +13,8 @@ pub enum Misuse {
     Invalid {
         /// Which part.
         part: Part,
+        /// The name of the header or of the trailer, if it is one.
+        name: Box<str>,
         /// Offset of the byte in the part.
         at: usize,
         /// The byte.
@@ -125,8 +127,17 @@ impl Misuse {
 impl fmt::Display for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Invalid { part, at, byte } => {
-                write!(f, "invalid byte {byte:#04x} at offset {at} of {part}")
+            Self::Invalid {
+                part,
+                name,
+                at,
+                byte,
+            } => {
+                write!(f, "invalid byte {byte:#04x} at offset {at} of {part}")?;
+                match &**name {
+                    "" => Ok(()),
+                    name => write!(f, " ({name:?})"),
+                }
             }
             Self::Empty(part) => write!(f, "{part} is empty"),
             Self::TargetForm => f.write_str(

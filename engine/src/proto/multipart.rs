@@ -342,7 +342,8 @@ mod tests {
                 Err(Misuse::Invalid {
                     part: Part::HeaderValue,
                     at: 3,
-                    byte: b'\r'
+                    byte: b'\r',
+                    ..
                 })
             ),
             "{refused:?}"

@@ -603,8 +603,8 @@ impl Request {
     }
 
     fn check(&self, form: TargetForm) -> Result<(), Misuse> {
-        if let Some(invalid) = self.0.invalid {
-            return Err(invalid.into());
+        if let Some(invalid) = &self.0.invalid {
+            return Err(invalid.clone().into());
         }
         check_token(self.0.method.as_bytes(), Part::Method)?;
         if let Some(target) = &self.0.sent_target {
@@ -1263,10 +1263,12 @@ enum Body {
     Stream(Box<Stream>),
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Invalid {
     Byte {
         part: Part,
+        /// The name of a header or a trailer.
+        name: Box<str>,
         at: usize,
         byte: u8,
     },
@@ -1279,7 +1281,17 @@ enum Invalid {
 impl From<Invalid> for Misuse {
     fn from(invalid: Invalid) -> Self {
         match invalid {
-            Invalid::Byte { part, at, byte } => Self::Invalid { part, at, byte },
+            Invalid::Byte {
+                part,
+                name,
+                at,
+                byte,
+            } => Self::Invalid {
+                part,
+                name,
+                at,
+                byte,
+            },
             Invalid::Empty(part) => Self::Empty(part),
             Invalid::Framing(name) => Self::FramingHeader(name),
             Invalid::Fixed(name) => Self::FixedHeader(name),
@@ -1352,8 +1364,17 @@ fn remove_lines(fields: &mut Vec<u8>, name: &str) {
 }
 
 fn check_field(name: &str, value: &[u8], name_part: Part, value_part: Part) -> Result<(), Invalid> {
-    check_token(name.as_bytes(), name_part)?;
-    check_value(value, value_part)
+    let checked =
+        check_token(name.as_bytes(), name_part).and_then(|()| check_value(value, value_part));
+    checked.map_err(|invalid| match invalid {
+        Invalid::Byte { part, at, byte, .. } => Invalid::Byte {
+            part,
+            name: name.into(),
+            at,
+            byte,
+        },
+        invalid => invalid,
+    })
 }
 
 /// A token (RFC 9110 §5.6.2).
@@ -1383,6 +1404,7 @@ fn check_bytes(bytes: &[u8], part: Part, allowed: impl Fn(u8) -> bool) -> Result
     match bytes.iter().position(|&byte| !allowed(byte)) {
         Some(at) => Err(Invalid::Byte {
             part,
+            name: "".into(),
             at,
             byte: bytes[at],
         }),

@@ -849,7 +849,14 @@ fn invalid_requests_name_the_part() {
         ),
     ];
     for (build, part, at, byte) in rows {
-        let expected = format!("Invalid {{ part: {part:?}, at: {at}, byte: {byte} }}");
+        let name = match part {
+            Part::HeaderName => "A\n",
+            Part::HeaderValue => "A",
+            Part::TrailerValue => "a",
+            _ => "",
+        };
+        let part = format!("part: {part:?}, name: {name:?}");
+        let expected = format!("Invalid {{ {part}, at: {at}, byte: {byte} }}");
         assert_eq!(misuse(build), expected);
     }
     let rows: [(Build, &str); 10] = [

@@ -196,7 +196,7 @@ impl Clone for Request {
             codings: own.codings,
             sent_target: own.sent_target.clone(),
             reading: own.reading,
-            invalid: own.invalid,
+            invalid: own.invalid.clone(),
             // What calls have made of the request.
             cookies: Vec::new(),
             redirected: None,

@@ -53,7 +53,8 @@ impl HopFields {
     }
 
     pub(super) fn check(&self) -> Result<(), Misuse> {
-        self.invalid.map_or(Ok(()), |invalid| Err(invalid.into()))
+        let invalid = self.invalid.clone();
+        invalid.map_or(Ok(()), |invalid| Err(invalid.into()))
     }
 }
 
