@@ -277,10 +277,11 @@ impl Router for AnyHost {
     fn reroute(
         &mut self,
         request: &mut Request,
-        response: &Response,
+        response: &mut Response,
         followed: u32,
         own: Option<&Overrides>,
     ) -> Result<Reroute, ErrorKind> {
+        response.set_url(request.url());
         self.note_head(request, response, own);
         let redirects = own.and_then(|own| own.redirects.as_ref());
         let redirects = redirects.unwrap_or(&self.config.redirects);
@@ -416,7 +417,7 @@ impl AnyHost {
                 Some(address) => Addresses::Known(vec![address]),
                 None => Addresses::Named(to_host.into(), to_port),
             },
-            (Some(proxy), None) => Addresses::Named(proxy.host().into(), proxy.port()),
+            (Some(proxy), _) => Addresses::Named(proxy.host().into(), proxy.port()),
         };
         let mut steps = Vec::new();
         let mut socks_target = None;
@@ -583,12 +584,11 @@ impl Route {
         Self {
             host: String::new(),
             port: None,
-            path: path.into(),
+            to,
         }
     }
 }
 
-#[cfg(test)]
 /// Where a [`Route`] leads.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -606,6 +606,7 @@ pub enum Destination {
     Unix(PathBuf),
 }
 
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -38,6 +38,7 @@ mod upgrade;
 mod uploads;
 mod upstream;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -324,7 +325,7 @@ impl Completion {
 /// println!("{:?} after {} attempts, reused: {}", report.timings().total, report.attempts(), report.reused());
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Report {
     timestamps: Timestamps,
     attempts: u32,
@@ -345,15 +346,9 @@ impl Report {
         Timings::of(&self.timestamps, self.now)
     }
 
-    /// The followed redirects, in order. Empty if the response came from the request's own URL.
+    /// The followed redirects, in order. [`Response::url`] is where they led.
     pub fn redirects(&self) -> &[Hop] {
         self.timestamps.hops()
-    }
-
-    /// Where the followed redirects have led: the URL that the response came from, with its fragment. `None` if no
-    /// redirect was followed.
-    pub fn final_url(&self) -> Option<&str> {
-        Some(&*self.redirects().last()?.url)
     }
 
     /// Whether the last attempt ran on a connection that had been kept idle or had served before.
@@ -417,6 +412,24 @@ impl Report {
     /// The local address of the connection.
     pub fn local(&self) -> Option<&Address> {
         self.timestamps.endpoints.as_deref()?.local.as_ref()
+    }
+}
+
+impl fmt::Debug for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |address: Option<&Address>| address.map(ToString::to_string);
+        f.debug_struct("Report")
+            .field("timings", &self.timings())
+            .field("attempts", &self.attempts)
+            .field("redirects", &self.redirects())
+            .field("reused", &self.reused())
+            .field("remote", &shown(self.remote()))
+            .field("proxy", &shown(self.proxy()))
+            .field("local", &shown(self.local()))
+            .field("tls", &self.tls())
+            .field("bytes_out", &self.bytes_out())
+            .field("bytes_in", &self.bytes_in())
+            .finish_non_exhaustive()
     }
 }
 

@@ -24,12 +24,12 @@ pub(crate) trait Router {
         hosts: &mut Hosts,
     ) -> Result<HostKey, ErrorKind>;
 
-    /// Examines the head of a response, after `followed` redirects. If the response is a redirect to be followed, by
+    /// Examines the head of a response, after `followed` redirects, and tells the response its URL. If the response is a redirect to be followed, by
     /// the call's own settings or by the client's, gives the request its new URL.
     fn reroute(
         &mut self,
         request: &mut Request,
-        response: &Response,
+        response: &mut Response,
         followed: u32,
         own: Option<&Overrides>,
     ) -> Result<Reroute, ErrorKind>;
@@ -115,7 +115,7 @@ impl<S: Sharing> Router for OneHost<S> {
     fn reroute(
         &mut self,
         _: &mut Request,
-        _: &Response,
+        _: &mut Response,
         _: u32,
         _: Option<&Overrides>,
     ) -> Result<Reroute, ErrorKind> {

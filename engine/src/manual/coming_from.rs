@@ -294,8 +294,9 @@
 //! use courser::{Client, Config, Redirects, Response};
 //!
 //! let mut client = Client::new(Config { redirects: Redirects::limit(3), ..Config::default() })?;
-//! let report = client.get("http://a.example/", &mut Response::new())?;
-//! println!("{:?} over {:?}", report.final_url(), report.redirects());
+//! let mut response = Response::new();
+//! let report = client.get("http://a.example/", &mut response)?;
+//! println!("{:?} over {:?}", response.url(), report.redirects());
 //! # Ok(()) }
 //! ```
 //!

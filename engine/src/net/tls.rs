@@ -15,6 +15,7 @@ mod fault;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
 
@@ -686,7 +687,7 @@ impl<'a> PlaintextCursor<'a> {
 }
 
 /// What the two sides of a TLS session have agreed on.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct TlsInfo {
     /// The version.
@@ -699,6 +700,20 @@ pub struct TlsInfo {
     pub alpn: Option<Vec<u8>>,
     /// The server's certificates in DER: its own first, then those that lead to its authority.
     pub certificates: Vec<Vec<u8>>,
+}
+
+impl fmt::Debug for TlsInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let alpn = self.alpn.as_deref().map(String::from_utf8_lossy);
+        let sizes: Vec<usize> = self.certificates.iter().map(Vec::len).collect();
+        f.debug_struct("TlsInfo")
+            .field("version", &self.version)
+            .field("cipher_suite", &self.cipher_suite)
+            .field("resumed", &self.resumed)
+            .field("alpn", &alpn)
+            .field("certificate_bytes", &sizes)
+            .finish()
+    }
 }
 
 /// Parses a DNS name or an IP address. Certificates are not for names with a trailing dot (RFC 6066 §3), nor do they

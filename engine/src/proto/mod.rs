@@ -42,6 +42,8 @@ pub use multipart::{FormPart, Multipart};
 pub use proxy::Handshake;
 pub use request::{BodySource, Defaults, Request};
 pub(crate) use request::{HopFields, Panic, TargetForm, check_user_agent, without_userinfo};
+#[cfg(feature = "json")]
+pub use response::JsonError;
 pub use response::{Head, Response, StatusError, Version};
 pub use socks::{Socks5, SocksTarget};
 pub use tunnel::Tunnel;

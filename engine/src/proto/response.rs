@@ -11,6 +11,8 @@ use bytes::Bytes;
 
 use super::coding::Decoder;
 use crate::error::PeerFault;
+#[cfg(feature = "json")]
+pub use read::JsonError;
 pub use read::StatusError;
 
 /// A response, filled by a call and reused for the next one. Its buffers keep their capacity, up to a cap, so that in
@@ -39,6 +41,8 @@ pub struct Response(pub(super) Box<Inner>);
 /// The content of a response, in one allocation, so that moving it with calls and completions costs as much as moving a
 /// pointer.
 pub(super) struct Inner {
+    /// The URL that the response came from, or empty.
+    url: String,
     /// Raw bytes: the interim heads, the final head, unfolded values, the trailer section.
     pub(super) buffer: Vec<u8>,
     /// The fields of all heads, then the trailers, as ranges into `buffer`.
@@ -63,6 +67,7 @@ impl Response {
     /// An empty response. Its status is 0.
     pub fn new() -> Self {
         Self(Box::new(Inner {
+            url: String::new(),
             buffer: Vec::new(),
             fields: Fields::default(),
             interim: Vec::new(),
@@ -75,6 +80,12 @@ impl Response {
             retained: DEFAULT_RETAINED,
             switched: None,
         }))
+    }
+
+    /// The URL that the response came from, where the followed redirects have led, with its fragment and its user
+    /// information. `None` before a response has come, and for the response of a client of one upstream.
+    pub fn url(&self) -> Option<&str> {
+        Some(&*self.0.url).filter(|url| !url.is_empty())
     }
 
     /// The status code, 100 to 999; 0 before a response has come.
@@ -178,6 +189,7 @@ impl Response {
     /// Empties the response. Keeps its buffers, except for the memory above [the cap](Self::set_retained).
     pub fn clear(&mut self) {
         self.0.switched = None;
+        self.0.url.clear();
         self.0.fields.clear();
         self.0.interim.clear();
         self.0.head = HeadParts::default();
@@ -196,6 +208,11 @@ impl Response {
         }
     }
 
+    pub(crate) fn set_url(&mut self, url: &str) {
+        self.0.url.clear();
+        self.0.url.push_str(url);
+    }
+
     /// Keeps the connection, which has switched to another protocol.
     pub(crate) fn set_switched(&mut self, connection: Box<dyn Any + Send + Sync>) {
         self.0.switched = Some(connection);
@@ -208,6 +225,7 @@ impl Response {
     /// Copies heads and trailers of `other`, whose body is still coming. The trailers move.
     pub(crate) fn continue_from(&mut self, other: &mut Self) {
         self.clear();
+        self.0.url.push_str(&other.0.url);
         self.0.buffer.extend_from_slice(&other.0.buffer);
         self.0.fields.extend(other.0.fields.iter().copied());
         self.0.interim.extend_from_slice(&other.0.interim);
@@ -243,6 +261,7 @@ impl Default for Response {
 impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Response")
+            .field("url", &self.shown_url())
             .field("status", &self.status())
             .field("body_len", &self.0.body.len())
             .finish_non_exhaustive()

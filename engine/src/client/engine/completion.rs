@@ -160,7 +160,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let own = call.overrides.as_deref();
         let followed = call.timestamps.hops().len() as u32;
         self.router
-            .reroute(&mut call.request, &call.response, followed, own)
+            .reroute(&mut call.request, &mut call.response, followed, own)
     }
 
     /// Sends a call to the target of its redirect.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::Response;
+use crate::proto::request::without_userinfo;
 
 impl Response {
     /// The value of `Content-Length`: how long the body is as it was sent, before [decoding](Self::decoded). `None` without the
@@ -54,9 +55,15 @@ impl Response {
 
     fn status_error(&self) -> StatusError {
         StatusError {
+            url: self.shown_url(),
             status: self.status(),
             reason: String::from_utf8_lossy(self.reason()).into(),
         }
+    }
+
+    /// The URL without its user information.
+    pub(super) fn shown_url(&self) -> Option<Box<str>> {
+        self.url().map(|url| without_userinfo(url).into())
     }
 
     /// The body as a text. Bytes that are no text become U+FFFD. The encoding is that of a byte order mark, or of `charset` in
@@ -96,11 +103,15 @@ impl Response {
     /// ```
     ///
     /// # Errors
-    /// The body is no JSON, or not of this type; the error has the line and the column.
+    /// The body is no JSON, or not of this type.
     #[cfg(feature = "json")]
-    pub fn json<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
+    pub fn json<'a, T: serde::Deserialize<'a>>(&'a self) -> Result<T, JsonError> {
         let body = self.body();
-        serde_json::from_slice(body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body))
+        let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+        serde_json::from_slice(body).map_err(|cause| JsonError {
+            url: self.shown_url(),
+            cause,
+        })
     }
 }
 
@@ -130,6 +141,7 @@ fn charset(media_type: &[u8]) -> Option<&[u8]> {
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StatusError {
+    url: Option<Box<str>>,
     status: u16,
     reason: Box<str>,
 }
@@ -139,10 +151,16 @@ impl StatusError {
     pub fn status(&self) -> u16 {
         self.status
     }
+
+    /// The [URL](Response::url) of the response, without user information.
+    pub fn url(&self) -> Option<&str> {
+        self.url.as_deref()
+    }
 }
 
 impl fmt::Display for StatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_place(f, self.url.as_deref())?;
         write!(f, "the server answered with status {}", self.status)?;
         match &*self.reason {
             "" => Ok(()),
@@ -152,6 +170,32 @@ impl fmt::Display for StatusError {
 }
 
 impl std::error::Error for StatusError {}
+
+/// A body is no JSON, or not of the type that the caller wants: [`Response::json`]. Shows the line and the column.
+#[cfg(feature = "json")]
+#[derive(Debug)]
+pub struct JsonError {
+    url: Option<Box<str>>,
+    cause: serde_json::Error,
+}
+
+#[cfg(feature = "json")]
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_place(f, self.url.as_deref())?;
+        write!(f, "the body is not the expected JSON: {}", self.cause)
+    }
+}
+
+#[cfg(feature = "json")]
+impl std::error::Error for JsonError {}
+
+fn write_place(f: &mut fmt::Formatter<'_>, url: Option<&str>) -> fmt::Result {
+    match url {
+        Some(url) => write!(f, "{url}: "),
+        None => Ok(()),
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -222,9 +266,14 @@ mod tests {
     #[cfg(feature = "json")]
     #[test]
     fn json_is_read_into_types() {
-        let response = response_of("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n[1,2,3]");
+        let mut response = response_of("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n[1,2,3]");
         assert_eq!(response.json::<Vec<u8>>().expect("JSON"), [1, 2, 3]);
         let error = response.json::<Vec<&str>>().expect_err("no texts");
         assert!(error.to_string().contains("line 1 column 2"), "{error}");
+        // Errors say where, but nothing of the user.
+        response.set_url("http://user:secret@h/a");
+        let error = response.json::<Vec<&str>>().expect_err("no texts");
+        let begin = "http://h/a: the body is not the expected JSON: ";
+        assert!(error.to_string().starts_with(begin), "{error}");
     }
 }

@@ -234,9 +234,12 @@ fn user_information() {
         ),
     ] {
         let (mut client, _, heard) = world(leading(location));
-        let report = client.get(url, &mut Response::new()).unwrap();
+        let mut response = Response::new();
+        let report = client.get(url, &mut response).unwrap();
         let to = format!("http://{}.sim/to/", expected[1].0);
         assert_eq!(&*report.redirects()[0].url, to);
+        let end = format!("{}.sim/to/", expected[1].0);
+        assert!(response.url().is_some_and(|url| url.ends_with(&end)));
         assert_eq!(auth(&heard), expected, "{url} {location}");
     }
     // Nor on the steps after that.
