@@ -41,7 +41,7 @@ pub(super) struct Conn<S> {
     pub(super) wait: Wait,
     /// Why reading has paused although there may be more to read.
     pub(super) read_pause: Option<ReadPause>,
-    /// The connection is in `Reactor::deferred_sends`.
+    /// The connection is in `Reactor::left_over.sends`.
     pub(super) send_deferred: bool,
     /// The peer has closed its side, or the connection has failed.
     pub(super) closed: bool,

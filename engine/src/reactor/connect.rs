@@ -91,7 +91,7 @@ impl<N: Net, C> Reactor<N, C> {
                 if readable && !needs_handshakes {
                     conn.early = true;
                     conn.read_pause = Some(ReadPause::Budget);
-                    self.deferred_reads.next.push(key);
+                    self.left_over.reads.next.push(key);
                 }
                 conn.state = ConnState::AwaitingDecision;
                 self.reactor_events

@@ -62,10 +62,7 @@ pub(crate) struct Reactor<N: Net, C> {
     timers: Timers,
     polled: Polled,
     reactor_events: VecDeque<ReactorEvent>,
-    /// Connections that have more to read than the budget of one iteration.
-    deferred_reads: Deferred,
-    /// Connections that have more to send than the budget of one iteration.
-    deferred_sends: Deferred,
+    left_over: LeftOver,
     /// Connections whose requests gather before they are sent.
     unflushed: Vec<ConnKey>,
     buffer: Box<[u8]>,
@@ -77,20 +74,28 @@ pub(crate) struct Reactor<N: Net, C> {
     now: Time,
     /// The first time at which a wait that begins now can end by a limit of its phase.
     soonest: Time,
-    polled_at: Time,
     /// What the source of a body has panicked with, until the client raises the panic again.
     panic: Option<Panic>,
     settings: Settings,
 }
 
 /// What the network has reported in the last poll.
-#[derive(Default)]
 struct Polled {
+    at: Time,
     events: Vec<Event>,
     /// How many of them are handled.
     handled: usize,
     /// After them, the deferred connections go on, and timers fire.
     goes_on: bool,
+}
+
+/// What goes beyond the budget of one iteration.
+#[derive(Default)]
+struct LeftOver {
+    /// Connections that have more to read.
+    reads: Deferred,
+    /// Connections that have more to send.
+    sends: Deferred,
 }
 
 /// Connections that go on after the events of the next poll.
@@ -143,10 +148,14 @@ impl<N: Net, C> Reactor<N, C> {
             conns: Slab::new(),
             calls: Slab::new(),
             timers: Timers::default(),
-            polled: Polled::default(),
+            polled: Polled {
+                at: now,
+                events: Vec::new(),
+                handled: 0,
+                goes_on: false,
+            },
             reactor_events: VecDeque::new(),
-            deferred_reads: Deferred::default(),
-            deferred_sends: Deferred::default(),
+            left_over: LeftOver::default(),
             unflushed: Vec::new(),
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             idle_order: settings.idle_order.then(Queue::new),
@@ -154,7 +163,6 @@ impl<N: Net, C> Reactor<N, C> {
             body_memory: BodyMemory::new(settings.held_bytes),
             now,
             soonest: now,
-            polled_at: now,
             panic: None,
             settings,
         }
@@ -174,7 +182,7 @@ impl<N: Net, C> Reactor<N, C> {
     /// closed idle connections meanwhile.
     pub(crate) fn begin_iteration(&mut self) -> bool {
         self.read_clock();
-        self.now.saturating_duration_since(self.polled_at) > STALE_AFTER
+        self.now.saturating_duration_since(self.polled.at) > STALE_AFTER
     }
 
     fn read_clock(&mut self) {
@@ -220,19 +228,20 @@ impl<N: Net, C> Reactor<N, C> {
         let timeout = until.map(|at| at.saturating_duration_since(self.now));
         self.polled.events.clear();
         (self.polled.handled, self.polled.goes_on) = (0, true);
-        for deferred in [&mut self.deferred_reads, &mut self.deferred_sends] {
+        let LeftOver { reads, sends } = &mut self.left_over;
+        for deferred in [reads, sends] {
             std::mem::swap(&mut deferred.next, &mut deferred.now);
         }
         let polled = self.net.poll(&mut self.polled.events, timeout);
         self.read_clock();
-        self.polled_at = self.now;
+        self.polled.at = self.now;
         polled
     }
 
     /// Goes on with what the last iteration has left, and handles the timers.
     fn go_on(&mut self) {
         self.read_on();
-        let mut unsent = std::mem::take(&mut self.deferred_sends.now);
+        let mut unsent = std::mem::take(&mut self.left_over.sends.now);
         for key in unsent.drain(..) {
             if let Some(conn) = self.conns.get_mut(key) {
                 conn.send_deferred = false;
@@ -240,13 +249,13 @@ impl<N: Net, C> Reactor<N, C> {
             self.drive_send(key);
             self.arm_conn(key);
         }
-        self.deferred_sends.now = unsent; // with its memory
+        self.left_over.sends.now = unsent; // with its memory
         self.handle_timers();
     }
 
     /// When a poll ends, even if the network has no event.
     fn next_due(&self) -> Option<Time> {
-        if !self.deferred_reads.next.is_empty() || !self.deferred_sends.next.is_empty() {
+        if !self.left_over.reads.next.is_empty() || !self.left_over.sends.next.is_empty() {
             return Some(self.now);
         }
         let flush = match self.unflushed.is_empty() {

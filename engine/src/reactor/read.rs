@@ -56,7 +56,7 @@ impl<N: Net, C> Reactor<N, C> {
             && conn.read_pause.is_none()
         {
             conn.read_pause = Some(ReadPause::Budget);
-            self.deferred_reads.next.push(key);
+            self.left_over.reads.next.push(key);
         }
     }
 
@@ -330,7 +330,7 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// Goes on reading from the connections that used up their budget in the last iteration.
     pub(super) fn read_on(&mut self) {
-        let mut unread = std::mem::take(&mut self.deferred_reads.now);
+        let mut unread = std::mem::take(&mut self.left_over.reads.now);
         for key in unread.drain(..) {
             if let Some(conn) = self.conns.get_mut(key)
                 && conn.read_pause == Some(ReadPause::Budget)
@@ -343,7 +343,7 @@ impl<N: Net, C> Reactor<N, C> {
                 }
             }
         }
-        self.deferred_reads.now = unread; // with its memory
+        self.left_over.reads.now = unread; // with its memory
     }
 }
 

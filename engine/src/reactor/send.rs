@@ -111,7 +111,7 @@ impl<N: Net, C> Reactor<N, C> {
     #[cold]
     pub(super) fn stop_sending(&mut self, key: ConnKey, stop: SendStop) {
         match stop {
-            SendStop::Budget => self.deferred_sends.next.push(key),
+            SendStop::Budget => self.left_over.sends.next.push(key),
             SendStop::Misuse(misuse) => {
                 if let Some(conn) = self.conns.get(key)
                     && let ConnState::Busy(call) = conn.state

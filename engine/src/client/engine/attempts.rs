@@ -43,9 +43,10 @@ impl<R: Router, N: Net> Engine<R, N> {
         if late || call.head != HeadState::Awaited {
             return self.end_call(key, Err(error));
         }
-        let verdict = self
-            .retries
-            .after_failure(call, &error, R::Sharing::IS_ON, now, random);
+        let verdict =
+            self.rules
+                .retries
+                .after_failure(call, &error, R::Sharing::IS_ON, now, random);
         match verdict {
             Verdict::AtOnce => {
                 self.note_again(key, &error);
@@ -97,7 +98,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call_ref(key) else {
             return false;
         };
-        let max_attempts = self.retries.max_attempts(call);
+        let max_attempts = self.rules.retries.max_attempts(call);
         self.admission.may_fail_over(call, error, max_attempts)
             && (error.sent() == Sent::Nothing || call.host.is_none_or(|host| self.withdraw(host)))
     }
@@ -105,7 +106,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Takes a retry from the budget of a host; false if the budget is used up.
     pub(super) fn withdraw(&mut self, host: HostKey) -> bool {
         let leader = self.admission.leader(host);
-        self.retries
+        self.rules
+            .retries
             .withdraw(self.hosts.get(leader), self.reactor.now())
     }
 
@@ -156,7 +158,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             return false;
         }
-        let Some((pause, via)) = self.retries.after_answer(call, now, random) else {
+        let Some((pause, via)) = self.rules.retries.after_answer(call, now, random) else {
             return false;
         };
         self.note_head(key);
@@ -187,7 +189,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return false;
         };
         let host = call.host;
-        let Some(until) = self.retries.pause_until(call, pause, now) else {
+        let Some(until) = self.rules.retries.pause_until(call, pause, now) else {
             return false;
         };
         if host.is_some_and(|host| !self.withdraw(host)) {
@@ -272,7 +274,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(error) = self.error_on(conn, key, limit.into()) else {
             return;
         };
-        if self.adaptive.is_on() && matches!(limit, TimeLimit::FirstByte | TimeLimit::Adaptive) {
+        if self.rules.adaptive.is_on()
+            && matches!(limit, TimeLimit::FirstByte | TimeLimit::Adaptive)
+        {
             // Late attempts count too, so the limit grows when the host becomes slower than the limit.
             self.note_latency(key);
         }
@@ -325,7 +329,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Some(call) = self.reactor.call_ref(key)
             && let Some(host) = call.host.and_then(|host| self.hosts.get(host))
         {
-            self.adaptive.attempt_ended(call, host, now);
+            self.rules.adaptive.attempt_ended(call, host, now);
         }
     }
 }

@@ -18,7 +18,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Whether the engine examines an answer before the call ends: for a retry, or for the send hook.
     #[inline]
     pub(super) fn looks_at_answers(&self) -> bool {
-        self.retries.repeats_answers() || self.hook_looks()
+        self.rules.retries.repeats_answers() || self.hook_looks()
     }
 
     #[inline]
@@ -108,7 +108,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call_ref(key) else {
             return;
         };
-        if R::KEEPS_HOSTS || self.retries.after_answer(call, now, random).is_some() {
+        if R::KEEPS_HOSTS || self.rules.retries.after_answer(call, now, random).is_some() {
             return;
         }
         let rerouted = self.reroute(key);

@@ -46,7 +46,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Err(misuse) = encoded {
             return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
         }
-        self.retries.note_request(host, call);
+        self.rules.retries.note_request(host, call);
         let host_key = match self.admission.is_on() {
             false => host_key,
             true => match self.admit(key) {
@@ -117,7 +117,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     #[inline]
     #[must_use = "a call that did not begin must be queued"]
     pub(super) fn start(&mut self, conn: ConnKey, key: CallKey) -> bool {
-        let begun = match self.telemetry.observes() || self.adaptive.is_on() {
+        let begun = match self.telemetry.observes() || self.rules.adaptive.is_on() {
             false => self.reactor.start(conn, key),
             true => self.start_observed(conn, key),
         };
@@ -133,7 +133,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     #[cold]
     fn start_observed(&mut self, conn: ConnKey, key: CallKey) -> bool {
         let reused = self.reactor.has_served(conn);
-        if self.adaptive.is_on() {
+        if self.rules.adaptive.is_on() {
             self.set_first_byte_limit(conn);
         }
         let begun = self.reactor.start(conn, key);
@@ -170,7 +170,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn set_first_byte_limit(&mut self, conn: ConnKey) {
         if let Some(slot) = self.reactor.slot(conn)
             && let Some(host) = self.hosts.get(slot.host)
-            && let Some(limit) = self.adaptive.limit(host)
+            && let Some(limit) = self.rules.adaptive.limit(host)
         {
             self.reactor.set_first_byte_limit(conn, limit);
             self.telemetry.first_byte_limit(limit);

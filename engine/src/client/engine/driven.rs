@@ -99,7 +99,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
         call.host = None;
         call.armed = Armed::default();
         call.held = 0;
-        self.retries.note_overrides(call.overrides.as_deref());
+        self.rules.retries.note_overrides(call.overrides.as_deref());
         let key = self.reactor.insert_call(*call);
         self.queue.submit(key, CallTime::Running);
         CallId(key)

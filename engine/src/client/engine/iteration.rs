@@ -273,7 +273,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if self.release(conn, call, reuse, keep_alive)
                     && let Some(call) = call
                 {
-                    if self.adaptive.is_on() {
+                    if self.rules.adaptive.is_on() {
                         self.note_latency(call);
                     }
                     if R::Sharing::IS_ON {
@@ -324,7 +324,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     && let Some(call) = self.reactor.call_ref(key)
                     && matches!(call.state, CallState::OnConn(_))
                 {
-                    if self.adaptive.is_on() {
+                    if self.rules.adaptive.is_on() {
                         self.note_latency(key);
                     }
                     self.note_pipelined(key);

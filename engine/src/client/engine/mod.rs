@@ -63,10 +63,8 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     pub(in crate::client) hosts: Hosts,
     throttle: Throttling,
     pub(in crate::client) connector: Connector,
-    retries: Retries,
     hooked: Option<Box<HookedEncoder>>,
     admission: Admission,
-    adaptive: AdaptiveLimits,
     rules: CallRules,
     telemetry: Telemetry,
     queue: CallQueue,
@@ -81,6 +79,8 @@ pub struct Engine<R: Router, N: Net = OsNet> {
 struct CallRules {
     timeouts: Timeouts,
     late: LatePolicy,
+    adaptive: AdaptiveLimits,
+    retries: Retries,
 }
 
 /// The current iteration, or the last one.
@@ -160,10 +160,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             rules: CallRules {
                 timeouts: config.timeouts,
                 late: config.late,
+                adaptive: AdaptiveLimits::new(config.adaptive),
+                retries: Retries::new(config.retry, config.retry_budget),
             },
             admission: Admission::new(config.breaker),
-            adaptive: AdaptiveLimits::new(config.adaptive),
-            retries: Retries::new(config.retry, config.retry_budget),
             hooked: config
                 .send_hook
                 .map(|hook| Box::new(HookedEncoder::new(hook))),
@@ -283,7 +283,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub fn submit(&mut self, call: Call) -> CallId {
         let now = self.reactor.now();
         let is_awaited_upload = call.is_awaited && call.request.has_stream();
-        self.retries.note_overrides(call.overrides.as_deref());
+        self.rules.retries.note_overrides(call.overrides.as_deref());
         let key = self.reactor.insert_call(ActiveCall {
             tag: call.tag,
             overrides: call.overrides,

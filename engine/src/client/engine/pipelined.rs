@@ -112,7 +112,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.telemetry.observes() {
             self.notify_sending(conn, key, self.reactor.has_served(conn));
         }
-        if self.adaptive.is_on() {
+        if self.rules.adaptive.is_on() {
             self.set_first_byte_limit(conn);
         }
         self.retire_if_last(slot, key);

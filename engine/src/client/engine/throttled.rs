@@ -270,6 +270,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// answer.
     #[cold]
     pub(super) fn answer_is_repeated(&mut self, key: CallKey) -> bool {
-        self.hook_repeats_answer(key) || self.retries.repeats_answers() && self.repeats_answer(key)
+        self.hook_repeats_answer(key)
+            || self.rules.retries.repeats_answers() && self.repeats_answer(key)
     }
 }

@@ -137,7 +137,7 @@ impl<N: Net, C> Reactor<N, C> {
         if let Some(conn) = self.conns.get_mut(key)
             && !std::mem::replace(&mut conn.send_deferred, true)
         {
-            self.deferred_sends.next.push(key);
+            self.left_over.sends.next.push(key);
         }
     }
 
