@@ -41,7 +41,25 @@ pub struct Request(Box<Inner>);
 
 /// The content of a request, in one allocation, so that moving it with calls and completions costs as much as moving a
 /// pointer.
+#[repr(C)] // what every send needs stands together
 struct Inner {
+    /// The id of the [`Defaults`] that `encoded` was made with; 0: `encoded` is not valid.
+    encoded_for: u64,
+    /// Where redirects have led.
+    redirected: Option<Box<Redirected>>,
+    /// The head, then a body if it is small, as they go out.
+    encoded: Vec<u8>,
+    /// What an exchange needs to know about the request.
+    outline: Outline,
+    /// The codings that `encoded` offers.
+    encoded_codings: Codings,
+    /// A header has `Connection: close`.
+    close: bool,
+    /// The value of `Cookie` from the client's cookie jar; empty for none.
+    cookies: Vec<u8>,
+    body: Body,
+    /// Length of the head in `encoded`.
+    head_len: usize,
     method: Cow<'static, str>,
     target: String,
     host: HostField,
@@ -53,10 +71,7 @@ struct Inner {
     /// Trailer lines as given, each with its CRLF; then the names of the trailers as a list.
     trailers: Vec<u8>,
     trailer_names: Vec<u8>,
-    body: Body,
     expect: Option<Duration>,
-    /// A header has `Connection: close`.
-    close: bool,
     /// There is an `Upgrade` header.
     upgrade: bool,
     /// There is an `Authorization` header.
@@ -65,10 +80,6 @@ struct Inner {
     proxy_authorization: bool,
     /// Names of headers that only the first origin may get.
     sensitive: Vec<Box<str>>,
-    /// The value of `Cookie` from the client's cookie jar; empty for none.
-    cookies: Vec<u8>,
-    /// Where redirects have led.
-    redirected: Option<Box<Redirected>>,
     /// There is an `Accept-Encoding` or a `Range` header.
     has_coding_header: bool,
     /// The codings to decode in the response; `None` for the default.
@@ -79,16 +90,6 @@ struct Inner {
     reading: Reading,
     /// The first fault in a header or a trailer.
     invalid: Option<Invalid>,
-    /// The head, then a body if it is small, as they go out.
-    encoded: Vec<u8>,
-    /// Length of the head in `encoded`.
-    head_len: usize,
-    /// What an exchange needs to know about the request.
-    outline: Outline,
-    /// The codings that `encoded` offers.
-    encoded_codings: Codings,
-    /// The id of the [`Defaults`] that `encoded` was made with; 0: `encoded` is not valid.
-    encoded_for: u64,
 }
 
 /// What an exchange needs to know about its request. Computed once for many exchanges.
