@@ -15,9 +15,9 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use self::sample::{Place, Sample};
+use self::sample::{Place, median_of_all};
 use self::workload::Workload;
-use crate::measure::duration;
+use crate::measure::{Record, seconds};
 use crate::memory::raise_descriptors;
 use crate::peers::go;
 use crate::process::{installed, two_cores};
@@ -33,15 +33,8 @@ pub struct Args {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
 
-    /// How long each client is measured in each round: seconds, or with a unit as in 300ms. wrk takes whole seconds
-    #[arg(
-        short = 'd',
-        long,
-        alias = "duration",
-        value_name = "TIME",
-        default_value = "800ms",
-        value_parser = duration
-    )]
+    /// How many seconds each client is measured in each round. wrk takes whole seconds
+    #[arg(long, default_value = "0.8", value_parser = seconds)]
     seconds: Duration,
 
     /// Workloads: `all`, or names from the list below. The first word of a name stands for all names that begin with it
@@ -57,7 +50,7 @@ pub struct Args {
     #[arg(short, long, value_parser = clap::value_parser!(u32).range(1..))]
     connections: Option<u32>,
 
-    /// Clients, if the workload supports them: limit, wrk, fasthttp, net/http, and the clients of `load` [default: all
+    /// Clients, if the workload supports them: limit, wrk, fasthttp, net/http, and the clients of `compare load --help` [default: all
     /// that are installed; fasthttp and net/http need Debian's golang-go and golang-github-valyala-fasthttp-dev]
     #[arg(long, value_delimiter = ',')]
     clients: Option<Vec<String>>,
@@ -152,7 +145,7 @@ struct Contest {
 #[derive(Debug)]
 struct Entrant {
     client: &'static str,
-    samples: Vec<Sample>,
+    samples: Vec<Record>,
     /// The error after which the client is left out.
     failure: Option<String>,
 }
@@ -189,8 +182,8 @@ impl Entrant {
     }
 
     /// The median of all rounds; `None` without samples.
-    fn median(&self) -> Option<Sample> {
-        (!self.samples.is_empty()).then(|| Sample::median(&self.samples))
+    fn median(&self) -> Option<Record> {
+        (!self.samples.is_empty()).then(|| median_of_all(&self.samples))
     }
 }
 

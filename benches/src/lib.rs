@@ -1,4 +1,4 @@
-//! The measuring tools: a cheap server, the raw-socket limit, the load generator, and tools that compare them.
+//! The measuring tools: a cheap server, the raw-socket limit, the measured clients, and tools that compare them.
 //!
 //! Every tool is a module here with an entry point; most have a binary of three lines in `bin/`. [`compare`] and
 //! [`memory`] start the other tools by running their own binary again ([`tool`]), so that they never measure a binary
@@ -8,16 +8,17 @@
 pub mod alloc;
 pub mod check;
 pub mod compare;
+mod drive;
 pub mod find;
 pub mod fleet;
-pub mod limit;
+mod limit;
 pub mod load;
 pub mod measure;
 pub mod memory;
 pub mod own;
 pub mod peers;
 pub mod process;
-pub mod report;
+mod report;
 pub mod serve;
 pub mod soak;
 mod table;

@@ -7,7 +7,6 @@ use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
-use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
@@ -16,45 +15,33 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use crate::load::schedule::{self, Pace};
-use crate::measure::{LOOK, Plan, Record, Run};
+use crate::measure::{Plan, Record, Run, sleep};
 
 /// Measures the highest rate that a client could reach on this machine.
-#[derive(clap::Parser, Debug)]
-pub struct Args {
-    #[command(flatten)]
-    plan: Plan,
-}
-
-/// Runs the tool.
 ///
 /// # Errors
 /// The server cannot be reached, or closed a connection too early.
-pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    measure(&args.plan)?.print();
-    Ok(ExitCode::SUCCESS)
-}
-
-fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
+pub(crate) fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     if plan.url.scheme() != "http" {
         return Err("the limit has no TLS".into());
     }
-    let request = request(plan)?;
-    let run = Run::new(plan)?;
+    let request = request(plan);
     let answer = Answer::to(plan, &request)?;
-    let limit = Limit {
+    let mut limit = Limit {
         answer,
         address: plan.url.address,
         request: request.len(),
         requests: request.repeat(plan.depth as usize),
-        pace: plan.rate.map(|rate| Pace::new(plan, rate, run.began())),
-        run,
+        run: Run::new(plan)?,
+        next: None,
         epoll: epoll::create(CreateFlags::CLOEXEC)?,
         connections: Vec::new(),
         free: Vec::new(),
         running: 0,
     };
-    limit.measure(plan)
+    limit.open(plan)?;
+    limit.serve_all()?;
+    limit.run.finish()
 }
 
 struct Limit {
@@ -65,8 +52,8 @@ struct Limit {
     /// The encoded requests that a connection has at the same time, one after the other.
     requests: Vec<u8>,
     run: Run,
-    /// The schedule of an open loop.
-    pace: Option<Pace>,
+    /// When the next request is due, if that is claimed.
+    next: Option<Instant>,
     epoll: OwnedFd,
     connections: Vec<Connection>,
     /// Connections that wait until a request is due. A connection occurs once for each request that it may have.
@@ -76,43 +63,45 @@ struct Limit {
 }
 
 impl Limit {
-    fn measure(mut self, plan: &Plan) -> Result<Record, Box<dyn Error>> {
+    fn open(&mut self, plan: &Plan) -> Result<(), Box<dyn Error>> {
         for at in 0..plan.connections as usize {
             let stream = self.connect(at)?;
-            let mut connection = Connection::new(stream, plan.depth as usize);
-            if self.pace.is_some() {
-                self.free.extend((0..plan.depth).map(|_| at));
-            } else {
-                let now = Instant::now();
-                while connection.count < plan.depth as usize && self.run.admit(now) {
-                    connection.ask(now, self.request, self.answer.length);
-                    self.running += 1;
-                }
-                connection.send(&self.requests)?;
-            }
+            let connection = Connection::new(stream, plan.depth as usize);
             self.connections.push(connection);
+            self.free.extend((0..plan.depth).map(|_| at));
         }
+        Ok(())
+    }
+
+    /// Sends requests when they are due, and takes the responses, until the end of the run.
+    fn serve_all(&mut self) -> Result<(), Box<dyn Error>> {
         let mut buffer = vec![0; READ_BYTES];
-        let mut events = Vec::with_capacity(plan.connections as usize);
+        let mut events = Vec::with_capacity(self.connections.len());
+        let mut now = Instant::now();
         loop {
-            let patience = self.ask_when_due()?;
-            if self.running == 0 && patience.is_none() {
-                break;
+            while self.next.is_none_or(|due| due <= now)
+                && let Some(at) = self.free.pop()
+            {
+                if !self.ask(at, now) {
+                    break;
+                }
+                self.connections[at].send(&self.requests)?;
             }
+            if self.running == 0 && self.next.is_none() {
+                return Ok(());
+            }
+            let patience = self.next.map(|due| sleep(now, due).try_into());
+            let patience: Option<Timespec> = patience.transpose()?;
             events.clear();
             match epoll::wait(&self.epoll, spare_capacity(&mut events), patience.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            let now = Instant::now();
+            now = Instant::now();
             for event in &events {
                 self.serve(event.data.u64() as usize, &mut buffer, now)?;
             }
         }
-        if let Some(pace) = &self.pace {
-            self.run.followed(pace.followed(Instant::now()));
-        }
-        self.run.finish("limit")
     }
 
     fn connect(&mut self, at: usize) -> Result<TcpStream, Box<dyn Error>> {
@@ -126,35 +115,20 @@ impl Limit {
             edges |= EventFlags::OUT;
         }
         epoll::add(&self.epoll, &stream, EventData::new_u64(at as u64), edges)?;
-        self.run.opened(1);
         Ok(stream)
     }
 
-    /// In an open loop, sends the requests that are due. Returns how long to wait for responses; `None`: without limit.
-    fn ask_when_due(&mut self) -> Result<Option<Timespec>, Box<dyn Error>> {
-        let Some(pace) = &mut self.pace else {
-            return Ok(None);
-        };
-        let now = Instant::now();
-        let mut patience = LOOK;
-        while let Some(due) = pace.next(now) {
-            if due > now {
-                patience = schedule::sleep(now, due);
-                break;
-            }
-            let Some(at) = self.free.pop() else {
-                break;
-            };
-            pace.sent(now);
+    /// Puts a request on a connection if one is due.
+    fn ask(&mut self, at: usize, now: Instant) -> bool {
+        let due = self.next.take().or_else(|| self.run.claim(now));
+        if let Some(due) = due.filter(|due| *due <= now) {
             self.running += 1;
-            let connection = &mut self.connections[at];
-            connection.ask(due, self.request, self.answer.length);
-            connection.send(&self.requests)?;
+            self.connections[at].ask(due, self.request, self.answer.length);
+            return true;
         }
-        if self.running == 0 && pace.next(now).is_none() {
-            return Ok(None);
-        }
-        Ok(Some(patience.try_into()?))
+        self.next = due;
+        self.free.push(at);
+        false
     }
 
     /// Reads the responses that have arrived, and sends the same number of requests.
@@ -162,27 +136,17 @@ impl Limit {
         let connection = &mut self.connections[at];
         connection.send(&self.requests)?;
         connection.receive(buffer)?;
-        if connection.received < self.answer.length {
-            return Ok(());
-        }
-        while connection.received >= self.answer.length {
+        while self.connections[at].received >= self.answer.length {
+            let connection = &mut self.connections[at];
             connection.received -= self.answer.length;
             self.run.completed(connection.answered(), now);
-            if self.pace.is_some() {
-                self.free.push(at);
-                self.running -= 1;
-            } else if self.run.admit(now) {
-                connection.ask(now, self.request, self.answer.length);
-            } else {
-                self.running -= 1;
+            self.running -= 1;
+            if self.answer.is_last {
+                self.connections[at].stream = self.connect(at)?;
             }
+            self.ask(at, now);
         }
-        if self.answer.is_last {
-            let stream = self.connect(at)?;
-            self.connections[at].stream = stream;
-        }
-        self.connections[at].send(&self.requests)?;
-        Ok(())
+        Ok(self.connections[at].send(&self.requests)?)
     }
 }
 
@@ -305,16 +269,17 @@ impl Answer {
     }
 }
 
-fn request(plan: &Plan) -> Result<Vec<u8>, Box<dyn Error>> {
-    let (method, path, host) = (plan.method(), &plan.url.path, &plan.url.authority);
-    let body = plan.body()?;
-    let length = body.as_ref().map_or(String::new(), |body| {
-        format!("Content-Length: {}\r\n", body.len())
-    });
+fn request(plan: &Plan) -> Vec<u8> {
+    let (method, path, host) = (&plan.method, &plan.url.path, &plan.url.authority);
+    let body = plan.body().unwrap_or_default();
+    let length = match body.len() {
+        0 => String::new(),
+        length => format!("Content-Length: {length}\r\n"),
+    };
     let mut request =
         format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{length}\r\n").into_bytes();
-    request.extend(body.unwrap_or_default());
-    Ok(request)
+    request.extend(body);
+    request
 }
 
 const READ_BYTES: usize = 64 << 10;

@@ -1,24 +1,18 @@
-//! The load generator: one process that requests a URL over a number of connections with courser or with a
-//! peer, and prints one [`Record`]. [`drive`] keeps clients of courser busy.
-
-pub mod drive;
-pub mod schedule;
+//! Requests a URL over a number of connections with courser or with a peer, and prints one [`Record`]: one measurement
+//! of [`compare`](crate::compare), in a process of its own.
 
 use std::error::Error;
 use std::process::ExitCode;
 
-use crate::measure::{Plan, Record, takes_body};
-use crate::{own, peers, report};
+use crate::measure::{Plan, Record};
+use crate::{limit, own, peers};
 
 /// Sends requests to an HTTP/1.1 server, as fast as possible or at a fixed rate, and prints the results as one line of JSON.
 ///
 /// Without --rate, each connection has one request at a time and sends the next after the response (a closed loop):
 /// this measures throughput. With --rate, requests are sent when they are due, and latencies count from that time (an
 /// open loop): this measures latency, and a server that stalls cannot look fast because it got fewer requests.
-///
-/// The exit code is 1 if requests failed. A status of 400 or above is a failure.
 #[derive(clap::Parser, Debug)]
-#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     plan: Plan,
@@ -31,6 +25,8 @@ pub struct Args {
 /// The clients to choose from.
 #[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
 pub enum Client {
+    /// a loop over raw sockets that parses nothing: what the machine can do at all
+    Limit,
     /// courser's `HostClient`, with all connections on one thread
     Host,
     /// courser's `Client`, with all connections on one thread
@@ -55,45 +51,28 @@ pub enum Client {
     Ureq,
 }
 
-/// Runs the tool. The exit code is 1 if requests failed.
+/// Runs the tool.
 ///
 /// # Errors
-/// Nothing could be measured.
+/// Nothing could be measured, or a request failed.
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
-    args.check()?;
-    let record = args.measure()?;
-    record.print();
-    // Tools that start this one show its standard error to their users.
-    for (kind, count) in &record.details.errors_by_kind {
-        eprintln!("load: {count} errors: {}", report::printable(kind));
+    if args.plan.depth > 1 && !matches!(args.client, Client::Limit | Client::Pipeline) {
+        return Err("this client has one request at a time on a connection".into());
     }
-    if record.requests == 0 && record.errors == 0 {
-        return Err("no request was measured".into());
-    }
-    Ok(report::exit_code(record.errors > 0))
+    println!("{}", serde_json::to_string(&args.measure()?)?);
+    Ok(ExitCode::SUCCESS)
 }
 
 impl Args {
-    /// Rejects options that the client does not support: without them, the measurement would be a different one.
-    fn check(&self) -> Result<(), Box<dyn Error>> {
-        if self.plan.depth > 1 && self.client != Client::Pipeline {
-            return Err("only --client pipeline has more than one request on a connection".into());
-        }
-        let method = self.plan.method();
-        if self.plan.data.is_some() && !takes_body(method) {
-            return Err(format!("--data is not sent with {method}").into());
-        }
-        Ok(())
-    }
-
     fn measure(&self) -> Result<Record, Box<dyn Error>> {
         let plan = &self.plan;
         match self.client {
+            Client::Limit => limit::measure(plan),
             Client::Host => own::host(plan),
             Client::Client => own::client(plan),
             Client::Pipeline => own::pipeline(plan),
-            Client::Call => own::call(plan, "call", None),
-            Client::Busy => own::call(plan, "busy", Some(own::BUSY_POLL)),
+            Client::Call => own::call(plan, None),
+            Client::Busy => own::call(plan, Some(own::BUSY_POLL)),
             Client::Blocking => own::blocking(plan),
             Client::Send => own::send(plan),
             Client::Driven => own::driven(plan),
@@ -103,10 +82,3 @@ impl Args {
         }
     }
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  load -c 64 -d 10s http://127.0.0.1:8080/
-  load --rate 5000 -d 1m http://127.0.0.1:8080/
-  load -X PUT --data @body.txt -n 1000 http://127.0.0.1:8080/put
-  load --client pipeline --depth 16 -c 8 http://127.0.0.1:8080/";

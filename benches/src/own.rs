@@ -7,12 +7,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use courser::{
-    Bytes, Call, Client, Config, HostClient, HostConfig, HttpClient, PemOrDer, PipelineClient,
-    PipelineConfig, Request, Response, Shared, SharedConfig, SocketOptions, Timeouts, TlsConfig,
-    TlsRoots, Upstream,
+    Call, Client, Config, HostClient, HostConfig, PemOrDer, PipelineClient, PipelineConfig,
+    Request, Response, Shared, SharedConfig, SocketOptions, Timeouts, TlsConfig, TlsRoots,
+    Upstream,
 };
 
-use crate::load::drive;
+use crate::drive::drive;
 use crate::measure::{Plan, Record};
 use crate::peers::{SharedRun, on_tokio};
 
@@ -23,7 +23,7 @@ use crate::peers::{SharedRun, on_tokio};
 pub fn host(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let upstream = upstream(plan);
     let client = HostClient::new(upstream, host_config(plan))?;
-    drive(plan, &plan.url.path, client, "host")
+    drive(plan, &request(plan, &plan.url.path), client)
 }
 
 /// Measures `Client` in the same way, with whole URLs.
@@ -32,7 +32,7 @@ pub fn host(plan: &Plan) -> Result<Record, Box<dyn Error>> {
 /// Nothing could be measured.
 pub fn client(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let client = Client::new(config(plan))?;
-    drive(plan, &plan.url.url, client, "client")
+    drive(plan, &request(plan, &plan.url.url), client)
 }
 
 /// Measures `PipelineClient`: `depth` calls for each connection.
@@ -47,7 +47,7 @@ pub fn pipeline(plan: &Plan) -> Result<Record, Box<dyn Error>> {
         ..PipelineConfig::default()
     };
     let client = PipelineClient::new(upstream, config)?;
-    drive(plan, &plan.url.path, client, "pipeline")
+    drive(plan, &request(plan, &plan.url.path), client)
 }
 
 /// How long a busy client looks for events before it sleeps: longer than an answer takes on one machine.
@@ -57,11 +57,7 @@ pub const BUSY_POLL: Duration = Duration::from_micros(50);
 ///
 /// # Errors
 /// Nothing could be measured.
-pub fn call(
-    plan: &Plan,
-    name: &str,
-    busy_poll: Option<Duration>,
-) -> Result<Record, Box<dyn Error>> {
+pub fn call(plan: &Plan, busy_poll: Option<Duration>) -> Result<Record, Box<dyn Error>> {
     let upstream = upstream(plan);
     let config = HostConfig {
         tls: tls(plan),
@@ -78,7 +74,7 @@ pub fn call(
                 request: &mut Request,
                 response: &mut Response|
      -> Result<(), _> { client.call(request, response).map(drop) };
-    threads(plan, name, &plan.url.path, clients, call)
+    threads(plan, &plan.url.path, clients, call)
 }
 
 /// Measures blocking calls through `Shared`: one thread with the client, and one calling thread for each connection.
@@ -90,23 +86,22 @@ pub fn blocking(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let call = |client: &mut Shared<Client>, request: &mut Request, response: &mut Response| {
         client.call(request, response).map(drop)
     };
-    threads(plan, "blocking", &plan.url.url, clients, call)
+    threads(plan, &plan.url.url, clients, call)
 }
 
 /// Runs a thread for each of `clients`, which makes blocking calls.
 fn threads<C: Send>(
     plan: &Plan,
-    name: &str,
     target: &str,
     clients: Vec<C>,
     call: impl Fn(&mut C, &mut Request, &mut Response) -> Result<(), courser::Error> + Sync,
 ) -> Result<Record, Box<dyn Error>> {
     let run = SharedRun::new(plan)?;
-    let body = plan.body()?;
+    let request = request(plan, target);
     thread::scope(|scope| {
         for mut client in clients {
             let (run, call) = (&run, &call);
-            let mut request = request(plan, target, body.clone());
+            let mut request = request.clone();
             scope.spawn(move || {
                 let mut response = Response::new();
                 run.work(|| {
@@ -116,13 +111,13 @@ fn threads<C: Send>(
             });
         }
     });
-    run.finish(name)
+    run.finish()
 }
 
 /// The request of the plan.
-fn request(plan: &Plan, target: &str, body: Option<Bytes>) -> Request {
-    let mut request = Request::new(plan.method(), target);
-    if let Some(body) = body {
+fn request(plan: &Plan, target: &str) -> Request {
+    let mut request = Request::new(&plan.method, target);
+    if let Some(body) = plan.body() {
         request.body(body);
     }
     request
@@ -134,10 +129,9 @@ fn request(plan: &Plan, target: &str, body: Option<Bytes>) -> Request {
 /// Nothing could be measured.
 pub fn send(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let shared = shared(plan)?;
-    let body = plan.body()?;
-    on_tokio(plan, "send", |run| {
-        let request = request(plan, &plan.url.url, body.clone());
-        await_answers(shared.clone(), request, run)
+    let request = request(plan, &plan.url.url);
+    on_tokio(plan, |run| {
+        await_answers(shared.clone(), request.clone(), run)
     })
 }
 
@@ -149,20 +143,19 @@ pub fn send(plan: &Plan) -> Result<Record, Box<dyn Error>> {
 pub fn driven(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let client = Client::new(config(plan))?;
     let (shared, driver) = Shared::driven(SharedConfig::default(), client)?;
-    let (body, driver) = (plan.body()?, Cell::new(Some(driver)));
-    on_tokio(plan, "driven", |run| {
+    let (request, driver) = (request(plan, &plan.url.url), Cell::new(Some(driver)));
+    on_tokio(plan, |run| {
         if let Some(driver) = driver.take() {
             tokio::spawn(driver.run_on_tokio());
         }
-        let request = request(plan, &plan.url.url, body.clone());
-        await_answers(shared.clone(), request, run)
+        await_answers(shared.clone(), request.clone(), run)
     })
 }
 
 async fn await_answers(shared: Shared<Client>, mut request: Request, run: SharedRun) {
     let mut response = Response::new();
     let mut now = Instant::now();
-    while let Some(since) = run.begin_async(now).await {
+    while let Some(since) = run.begin(now).await {
         let done = shared.send(Call::new(request, response)).await;
         let status = done.response.status();
         now = run.ended(since, done.outcome.map(|()| status));
@@ -175,20 +168,6 @@ fn shared(plan: &Plan) -> Result<Shared<Client>, courser::Error> {
     Shared::spawn(SharedConfig::default(), move |_| {
         Client::new(config.clone())
     })
-}
-
-/// Drives a client on this thread, in a closed or an open loop.
-fn drive(
-    plan: &Plan,
-    target: &str,
-    client: impl HttpClient,
-    name: &str,
-) -> Result<Record, Box<dyn Error>> {
-    let request = request(plan, target, plan.body()?);
-    match plan.rate {
-        Some(rate) => drive::open(plan, rate, &request, client, name),
-        None => drive::closed(plan, &request, client, name),
-    }
 }
 
 /// A configuration with the number of connections of the plan, for one host or for all.

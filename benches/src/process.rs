@@ -86,23 +86,6 @@ pub fn tool(name: &str) -> io::Result<Command> {
     Ok(command)
 }
 
-/// A command that runs this program as the load generator with this client, or as the limit of all clients.
-///
-/// # Errors
-/// The path of this program is unknown.
-pub fn load(client: &str, connections: u32) -> io::Result<Command> {
-    let mut command = match client {
-        "limit" => tool("limit")?,
-        _ => {
-            let mut command = tool("load")?;
-            command.args(["--client", client]);
-            command
-        }
-    };
-    command.args(["--connections", &connections.to_string()]);
-    Ok(command)
-}
-
 /// Whether a program with this name can be started.
 #[must_use]
 pub fn installed(name: impl AsRef<OsStr>) -> bool {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::{check, compare, find, fleet, limit, load, memory, serve, soak, watch};
+use crate::{check, compare, find, fleet, load, memory, serve, soak, watch};
 
 /// Runs the tool `name` with the arguments of the program, or the tool that the first argument names.
 ///
@@ -39,7 +39,6 @@ fn tool(name: &str) -> Option<Tool> {
         "compare" => |args| compare::run(&compare::Args::parse_from(args)),
         "find" => |args| find::run(&find::Args::parse_from(args)),
         "fleet" => |args| fleet::run(&fleet::Args::parse_from(args)),
-        "limit" => |args| limit::run(&limit::Args::parse_from(args)),
         "load" => |args| load::run(&load::Args::parse_from(args)),
         "memory" => |args| memory::run(&memory::Args::parse_from(args)),
         "peak" => |args| find::peak(&find::PeakArgs::parse_from(args)),

@@ -9,9 +9,9 @@ use nix::sys::resource::UsageWho;
 use tempfile::NamedTempFile;
 
 use super::workload::Workload;
-use crate::measure::{Record, cpu_time};
+use crate::measure::{Own, Record, cpu_time};
 use crate::peers::go;
-use crate::process::{Served, load, spawn_on};
+use crate::process::{Served, spawn_on, tool};
 
 /// The cores for client and server, and the duration of a sample.
 #[derive(Debug)]
@@ -27,15 +27,12 @@ impl Place {
     ///
     /// # Errors
     /// The server, the client or a request failed.
-    pub(super) fn take(&self, client: &str, workload: &Workload) -> Result<Sample, Box<dyn Error>> {
+    pub(super) fn take(&self, client: &str, workload: &Workload) -> Result<Record, Box<dyn Error>> {
         let served = &Served::on(self.server_core, workload.tls)?;
-        let body = NamedTempFile::new()?;
-        body.as_file().write_all(&vec![b'b'; workload.body])?;
         let taking = Taking {
             client,
             workload,
             served,
-            body: &body,
             core: self.client_core,
             duration: self.duration,
         };
@@ -51,55 +48,37 @@ impl Place {
     }
 }
 
-/// The result of one client in one round.
-#[derive(Clone, Debug)]
-pub(super) struct Sample {
-    pub(super) requests_per_second: f64,
-    pub(super) user_us: f64,
-    pub(super) system_us: f64,
-    /// Processor time of the server for each request in µs, including the time for accepting connections.
-    server_us: f64,
-    /// Numbers that only our own tools report; `None` for wrk and the clients in Go.
-    pub(super) own: Option<Own>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct Own {
-    pub(super) allocations: f64,
-    pub(super) p50_us: f64,
-    pub(super) p90_us: f64,
-    pub(super) p99_us: f64,
-    pub(super) p999_us: f64,
-}
-
-impl Sample {
-    /// The system samples whether time is user time, about ten times in a round. So the split between user and system
-    /// time is that of all rounds together. The sum of both is exact.
-    pub(super) fn median(samples: &[Self]) -> Self {
-        let sum = |value: fn(&Self) -> f64| samples.iter().map(value).sum::<f64>();
-        let user_share = sum(|sample| sample.user_us) / sum(Self::cpu_us).max(f64::MIN_POSITIVE);
-        let of = |value: fn(&Self) -> f64| median(samples.iter().map(value));
-        let cpu_us = of(Self::cpu_us);
-        let own: Vec<_> = samples
-            .iter()
-            .filter_map(|sample| sample.own.as_ref())
-            .collect();
-        let of_own = |value: fn(&&Own) -> f64| median(own.iter().map(value));
-        Self {
-            requests_per_second: of(|sample| sample.requests_per_second),
-            user_us: cpu_us * user_share,
-            system_us: cpu_us * (1.0 - user_share),
-            server_us: of(|sample| sample.server_us),
-            own: (!own.is_empty()).then(|| Own {
-                allocations: of_own(|own| own.allocations),
-                p50_us: of_own(|own| own.p50_us),
-                p90_us: of_own(|own| own.p90_us),
-                p99_us: of_own(|own| own.p99_us),
-                p999_us: of_own(|own| own.p999_us),
-            }),
-        }
+/// The median of each number of the samples.
+///
+/// The system samples whether time is user time, about ten times in a round. So the split between user and system time is
+/// that of all rounds together. The sum of both is exact.
+pub(super) fn median_of_all(samples: &[Record]) -> Record {
+    let sum = |value: fn(&Record) -> f64| samples.iter().map(value).sum::<f64>();
+    let user_share = sum(|sample| sample.user_us) / sum(Record::cpu_us).max(f64::MIN_POSITIVE);
+    let of = |value: fn(&Record) -> f64| median(samples.iter().map(value));
+    let cpu_us = of(Record::cpu_us);
+    let own: Vec<_> = samples
+        .iter()
+        .filter_map(|sample| sample.own.as_ref())
+        .collect();
+    let of_own = |value: fn(&&Own) -> f64| median(own.iter().map(value));
+    Record {
+        requests: samples.iter().map(|sample| sample.requests).sum(),
+        requests_per_second: of(|sample| sample.requests_per_second),
+        user_us: cpu_us * user_share,
+        system_us: cpu_us * (1.0 - user_share),
+        server_us: of(|sample| sample.server_us),
+        own: (!own.is_empty()).then(|| Own {
+            allocations: of_own(|own| own.allocations),
+            p50_us: of_own(|own| own.p50_us),
+            p90_us: of_own(|own| own.p90_us),
+            p99_us: of_own(|own| own.p99_us),
+            p999_us: of_own(|own| own.p999_us),
+        }),
     }
+}
 
+impl Record {
     pub(super) fn cpu_us(&self) -> f64 {
         self.user_us + self.system_us
     }
@@ -129,30 +108,28 @@ struct Taking<'a> {
     client: &'a str,
     workload: &'a Workload,
     served: &'a Served,
-    /// The body of each request.
-    body: &'a NamedTempFile,
     core: usize,
     duration: Duration,
 }
 
 impl Taking<'_> {
-    fn of_tool(&self) -> Result<(Sample, u64), Box<dyn Error>> {
+    /// Runs a client of `load`. It does not count the requests of its warm-up.
+    fn of_tool(&self) -> Result<(Record, u64), Box<dyn Error>> {
         let (client, workload) = (self.client, self.workload);
         let depth = workload.depth_of(client);
-        let mut command = load(client, workload.connections)?;
+        let mut command = tool("load")?;
         let warm_up = self.warm_up();
         command
+            .args(["--client", client])
+            .args(["--connections", &workload.connections.to_string()])
             .args(["--warm-up", &warm_up.to_string()])
             .args(["--depth", &depth.to_string()])
             .args(["--method", workload.method])
+            .args(["--body", &workload.body.to_string()])
             .arg(self.served.url(workload.path));
-        if workload.body > 0 {
-            let body = format!("@{}", self.body.path().display());
-            command.args(["--data", &body]);
-        }
         let seconds = self.duration.as_secs_f64();
         match workload.rate {
-            None => command.args(["--duration", &seconds.to_string()]),
+            None => command.args(["--seconds", &seconds.to_string()]),
             // A number instead of a time, so that late requests at the end are counted too.
             Some(rate) => {
                 let requests = (rate * seconds).max(1.0) as u64;
@@ -164,24 +141,9 @@ impl Taking<'_> {
             command.arg("--root").arg(root);
         }
         let output = output_on(self.core, &mut command)?;
-        let record = Record::from_json(&output).ok_or("it printed no record")?;
-        if record.errors > 0 {
-            return Err(format!("{} errors", record.errors).into());
-        }
-        let sample = Sample {
-            requests_per_second: record.requests_per_second,
-            user_us: record.user_us,
-            system_us: record.system_us,
-            server_us: 0.0,
-            own: Some(Own {
-                allocations: record.allocations,
-                p50_us: record.p50_us,
-                p90_us: record.p90_us,
-                p99_us: record.p99_us,
-                p999_us: record.p999_us,
-            }),
-        };
-        Ok((sample, record.requests + warm_up))
+        let record: Record = serde_json::from_str(&output)?;
+        let requests = record.requests + warm_up;
+        Ok((record, requests))
     }
 
     /// The number of requests of the warm-up, after which all connections are open and buffers have grown. With many
@@ -195,7 +157,7 @@ impl Taking<'_> {
         }
     }
 
-    fn of_wrk(&self) -> Result<(Sample, u64), Box<dyn Error>> {
+    fn of_wrk(&self) -> Result<(Record, u64), Box<dyn Error>> {
         let workload = self.workload;
         let mut lua = format!("wrk.method = \"{}\"\n", workload.method);
         if workload.body > 0 {
@@ -226,7 +188,7 @@ impl Taking<'_> {
         self.of_foreign(&mut command)
     }
 
-    fn of_go(&self) -> Result<(Sample, u64), Box<dyn Error>> {
+    fn of_go(&self) -> Result<(Record, u64), Box<dyn Error>> {
         let (client, workload) = (self.client, self.workload);
         let mut command = Command::new(go::program()?);
         command
@@ -240,14 +202,15 @@ impl Taking<'_> {
     }
 
     /// Runs a client that prints what wrk prints. Its processor time includes its start.
-    fn of_foreign(&self, command: &mut Command) -> Result<(Sample, u64), Box<dyn Error>> {
+    fn of_foreign(&self, command: &mut Command) -> Result<(Record, u64), Box<dyn Error>> {
         let [user_before, system_before] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
         let output = output_on(self.core, command)?;
         let [user, system] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
         let (requests, requests_per_second) =
             wrk_numbers(&output).ok_or("it printed something else than expected")?;
         let per_request = |time: Duration| time.as_secs_f64() * 1e6 / requests as f64;
-        let sample = Sample {
+        let sample = Record {
+            requests,
             requests_per_second,
             user_us: per_request(user - user_before),
             system_us: per_request(system - system_before),

@@ -1,8 +1,8 @@
 //! Prints the medians as Markdown: a table for each workload, a table with the ratios of courser's client to the
 //! others, and the bars.
 
-use super::sample::Sample;
 use super::{Args, Contest};
+use crate::measure::Record;
 
 /// Prints all tables, as far as there are numbers.
 pub(super) fn print(args: &Args, contests: &[Contest]) {
@@ -24,7 +24,7 @@ pub(super) fn print(args: &Args, contests: &[Contest]) {
 struct Result<'a> {
     contest: &'a Contest,
     /// One for each entrant, in the same order.
-    medians: Vec<Option<Sample>>,
+    medians: Vec<Option<Record>>,
 }
 
 impl<'a> Result<'a> {
@@ -36,7 +36,7 @@ impl<'a> Result<'a> {
         }
     }
 
-    fn median(&self, client: &str) -> Option<&Sample> {
+    fn median(&self, client: &str) -> Option<&Record> {
         let entrants = &self.contest.entrants;
         let at = entrants
             .iter()
@@ -76,7 +76,7 @@ impl<'a> Result<'a> {
     }
 }
 
-fn print_row(client: &str, sample: &Sample, limit: Option<&Sample>) {
+fn print_row(client: &str, sample: &Record, limit: Option<&Record>) {
     let by_rate = limit.map(|limit| sample.requests_per_second / limit.requests_per_second);
     let by_cpu = limit.map(|limit| limit.cpu_us() / sample.cpu_us());
     let own = sample.own.as_ref();
@@ -173,8 +173,8 @@ enum Figure {
 }
 
 impl Bar {
-    fn print(&self, of: &Sample, to: Option<&Sample>) {
-        let divided = |figure: fn(&Sample) -> f64| figure(of) / to.map_or(1.0, figure);
+    fn print(&self, of: &Record, to: Option<&Record>) {
+        let divided = |figure: fn(&Record) -> f64| figure(of) / to.map_or(1.0, figure);
         let (what, sign, measured) = match self.figure {
             Figure::Rate => (
                 "requests/s",
@@ -182,7 +182,7 @@ impl Bar {
                 divided(|sample| sample.requests_per_second),
             ),
             Figure::User => ("user µs", '≤', divided(|sample| sample.user_us)),
-            Figure::Cpu => ("CPU µs", '≤', divided(Sample::cpu_us)),
+            Figure::Cpu => ("CPU µs", '≤', divided(Record::cpu_us)),
         };
         let is_met = match self.figure {
             Figure::Rate => measured >= self.bound,

@@ -28,23 +28,16 @@ use crate::tls;
 /// Nothing could be measured.
 pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let mut exchange = Exchange::new(&plan.url, plan.root.as_deref())?;
-    exchange.method = plan.method().parse()?;
-    exchange.body = plan.body()?.unwrap_or_default();
-    on_tokio(plan, "hyper", |run| work(exchange.clone(), run))
+    exchange.method = plan.method.parse()?;
+    exchange.body = plan.body().unwrap_or_default();
+    on_tokio(plan, |run| work(exchange.clone(), run))
 }
 
 async fn work(exchange: Exchange, run: SharedRun) {
     let mut connection = None;
     let mut now = Instant::now();
-    while let Some(since) = run.begin_async(now).await {
-        if connection.is_none() {
-            run.lock().opened(1);
-        }
-        let outcome = exchange.run(&mut connection).await;
-        if outcome.is_err() {
-            connection = None;
-        }
-        now = run.ended(since, outcome);
+    while let Some(since) = run.begin(now).await {
+        now = run.ended(since, exchange.run(&mut connection).await);
     }
 }
 

@@ -13,44 +13,32 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use tokio::sync;
-
-use crate::load::schedule::{self, Pace};
-use crate::measure::{Plan, Record, Run};
+use crate::measure::{Plan, Record, Run, sleep};
 
 /// A run that several tasks or threads report to.
 #[derive(Clone, Debug)]
-pub struct SharedRun(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    run: Mutex<Run>,
-    /// The schedule of an open loop. The worker with the lock waits until the next request is due; the other workers
-    /// wait for the lock in order.
-    pace: Option<sync::Mutex<Pace>>,
-}
+pub struct SharedRun(Arc<Mutex<Run>>);
 
 impl SharedRun {
     pub(crate) fn new(plan: &Plan) -> Result<Self, Box<dyn Error>> {
-        let run = Run::new(plan)?;
-        let pace = plan
-            .rate
-            .map(|rate| Pace::new(plan, rate, run.began()).into());
-        let run = run.into();
-        Ok(Self(Arc::new(Shared { run, pace })))
+        Ok(Self(Arc::new(Run::new(plan)?.into())))
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Run> {
-        self.0.run.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Run> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes one call after another until the end of the run. `exchange` returns the status.
     pub(crate) fn work<E: fmt::Display>(&self, mut exchange: impl FnMut() -> Result<u16, E>) {
         let mut now = Instant::now();
-        while let Some(since) = self.begin(now) {
-            now = self.ended(since, exchange());
+        loop {
+            let Some(due) = self.lock().claim(now) else {
+                return;
+            };
+            thread::sleep(due.saturating_duration_since(now));
+            now = self.ended(due, exchange());
         }
     }
 
@@ -68,78 +56,31 @@ impl SharedRun {
         now
     }
 
-    /// Waits until the next request may start, and returns the time from which its latency counts. `None` at the end of
-    /// the run.
-    fn begin(&self, now: Instant) -> Option<Instant> {
-        let Some(pace) = &self.0.pace else {
-            return self.lock().admit(now).then_some(now);
-        };
-        let mut pace = pace.blocking_lock();
-        loop {
-            match self.turn(&mut pace) {
-                Turn::Over => return None,
-                Turn::Due(at) => return Some(at),
-                Turn::Wait(Duration::ZERO) => thread::yield_now(),
-                Turn::Wait(time) => thread::sleep(time),
-            }
+    /// Waits until the next request is due, and returns the time from which its latency counts. `None` at the end of the
+    /// run.
+    pub(crate) async fn begin(&self, now: Instant) -> Option<Instant> {
+        let due = self.lock().claim(now)?;
+        if due > now {
+            tokio::time::sleep(sleep(now, due)).await;
         }
+        while due > now && due > Instant::now() {
+            // tokio polls for responses before it resumes this task.
+            tokio::task::yield_now().await;
+        }
+        Some(due)
     }
 
-    /// [`Self::begin`] for a task.
-    pub(crate) async fn begin_async(&self, now: Instant) -> Option<Instant> {
-        let Some(pace) = &self.0.pace else {
-            return self.lock().admit(now).then_some(now);
-        };
-        let mut pace = pace.lock().await;
-        loop {
-            match self.turn(&mut pace) {
-                Turn::Over => return None,
-                Turn::Due(at) => return Some(at),
-                // tokio polls for responses before it resumes this task.
-                Turn::Wait(Duration::ZERO) => tokio::task::yield_now().await,
-                Turn::Wait(time) => tokio::time::sleep(time).await,
-            }
-        }
+    pub(crate) fn finish(self) -> Result<Record, Box<dyn Error>> {
+        let run = Arc::into_inner(self.0).ok_or("a worker has not ended")?;
+        run.into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+            .finish()
     }
-
-    fn turn(&self, pace: &mut Pace) -> Turn {
-        let now = Instant::now();
-        if !self.lock().goes_on() {
-            return Turn::Over;
-        }
-        match pace.next(now) {
-            None => Turn::Over,
-            Some(due) if due > now => Turn::Wait(schedule::sleep(now, due)),
-            Some(due) => {
-                pace.sent(now);
-                Turn::Due(due)
-            }
-        }
-    }
-
-    pub(crate) fn finish(self, client: &str) -> Result<Record, Box<dyn Error>> {
-        let Shared { run, pace } = Arc::into_inner(self.0).ok_or("a worker has not ended")?;
-        let mut run = run.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pace) = pace {
-            run.followed(pace.into_inner().followed(Instant::now()));
-        }
-        run.finish(client)
-    }
-}
-
-/// The next step of a worker in an open loop.
-enum Turn {
-    /// Start the request that was due at this time.
-    Due(Instant),
-    /// Check again after this time.
-    Wait(Duration),
-    Over,
 }
 
 /// Runs one worker for each connection of the plan, all on this thread.
 pub(crate) fn on_tokio<W: Future<Output = ()> + Send + 'static>(
     plan: &Plan,
-    client: &str,
     worker: impl Fn(SharedRun) -> W,
 ) -> Result<Record, Box<dyn Error>> {
     let run = SharedRun::new(plan)?;
@@ -155,5 +96,5 @@ pub(crate) fn on_tokio<W: Future<Output = ()> + Send + 'static>(
         Ok::<_, Box<dyn Error>>(())
     })?;
     drop(runtime);
-    run.finish(client)
+    run.finish()
 }

@@ -18,15 +18,15 @@ use crate::tls;
 pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let client = client(plan.root.as_deref())?;
     let asked = Asked {
-        method: plan.method().parse()?,
+        method: plan.method.parse()?,
         url: plan.url.url.parse()?,
-        body: plan.body()?,
+        body: plan.body(),
     };
-    on_tokio(plan, "reqwest", |run| {
+    on_tokio(plan, |run| {
         let (client, asked) = (client.clone(), asked.clone());
         async move {
             let mut now = Instant::now();
-            while let Some(since) = run.begin_async(now).await {
+            while let Some(since) = run.begin(now).await {
                 let outcome = exchange(&client, &asked).await;
                 now = run.ended(since, outcome.map_err(reason));
             }

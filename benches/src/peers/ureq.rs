@@ -21,7 +21,7 @@ use crate::measure::{Plan, Record};
 /// Nothing could be measured.
 pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
     let run = SharedRun::new(plan)?;
-    let request = request(plan.method(), &plan.url.url, plan.body()?.map(Vec::from))?;
+    let request = request(&plan.method, &plan.url.url, plan.body().map(Vec::from))?;
     let agents = (0..plan.connections).map(|_| agent(plan.root.as_deref()));
     let agents = agents.collect::<Result<Vec<_>, _>>()?;
     thread::scope(|scope| {
@@ -29,7 +29,7 @@ pub fn measure(plan: &Plan) -> Result<Record, Box<dyn Error>> {
             scope.spawn(|| run.work(|| exchange(agent, &request)));
         }
     });
-    run.finish("ureq")
+    run.finish()
 }
 
 /// The request that [`exchange`] sends.

@@ -99,7 +99,7 @@ fn rows(section: &str) -> impl Iterator<Item = &str> {
 
 fn compare(options: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_compare"));
-    command.args(["--rounds", "1", "--seconds", "10ms"]);
+    command.args(["--rounds", "1", "--seconds", "0.01"]);
     command.args(options).stdin(Stdio::null());
     command.output().expect("a process")
 }

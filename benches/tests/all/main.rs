@@ -1,5 +1,5 @@
-//! What requests cost, where the cost does not depend on the machine: allocations and memory. And the tools `load` and
-//! `compare`, as programs.
+//! What requests cost, where the cost does not depend on the machine: allocations and memory. And the tool
+//! `compare`, as a program.
 //!
 //! The counters of the allocator are those of the thread, so tests that run beside each other do not disturb them. Only
 //! `shared` counts other threads, in a process of its own.
@@ -7,7 +7,6 @@
 mod allocations;
 mod compare;
 mod decoding;
-mod load;
 mod memory;
 mod shared;
 

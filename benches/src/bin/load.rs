@@ -1,5 +1,0 @@
-//! See [`benches::load`].
-
-fn main() -> std::process::ExitCode {
-    benches::tool::main("load")
-}
