@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::fs;
 use std::io::{self, IoSlice, Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ use memchr::memmem;
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::SocketFlags;
 use rustls::ServerConnection;
 use rustls::server::ServerConfig;
 
@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
 /// A listening server.
 #[derive(Debug)]
 pub struct Server {
-    listener: OwnedFd,
+    listener: TcpListener,
     address: SocketAddr,
     epoll: OwnedFd,
     /// The index of a connection is its number in events.
@@ -87,15 +87,13 @@ impl Server {
     /// # Errors
     /// The system cannot listen on the port.
     pub fn bind(port: u16) -> io::Result<Self> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let listener =
-            rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
-        rustix::net::sockopt::set_socket_reuseaddr(&listener, true)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+        listener.set_nonblocking(true)?;
+        // The standard library lets only 128 connections wait.
+        rustix::net::listen(&listener, BACKLOG)?;
         // Accepted connections inherit this option.
         rustix::net::sockopt::set_tcp_nodelay(&listener, true)?;
-        rustix::net::bind(&listener, &SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
-        rustix::net::listen(&listener, BACKLOG)?;
-        let address = rustix::net::getsockname(&listener)?.try_into()?;
+        let address = listener.local_addr()?;
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let level = EventFlags::IN;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), level)?;
@@ -174,7 +172,7 @@ impl Server {
             if let Ok(session) = session
                 && epoll::add(&self.epoll, &socket, data, edges).is_ok()
             {
-                self.connections[at] = Some(Connection::new(socket, session));
+                self.connections[at] = Some(Connection::new(socket.into(), session));
             } else {
                 self.free.push(at);
             }
@@ -209,7 +207,7 @@ impl Server {
 
 #[derive(Debug)]
 struct Connection {
-    socket: OwnedFd,
+    socket: TcpStream,
     session: Option<Box<ServerConnection>>,
     /// The beginning of a request that is not complete yet.
     partial: Vec<u8>,
@@ -223,11 +221,8 @@ struct Connection {
     gathers: Option<usize>,
 }
 
-/// The connection has ended, by plan or by an error.
-struct Over;
-
 impl Connection {
-    fn new(socket: OwnedFd, session: Option<ServerConnection>) -> Self {
+    fn new(socket: TcpStream, session: Option<ServerConnection>) -> Self {
         Self {
             socket,
             session: session.map(|mut session| {
@@ -244,8 +239,8 @@ impl Connection {
     }
 
     /// Writes and reads until the socket is not ready for either. A read that does not fill the buffer is the last one
-    /// before the next edge, unless the peer has `closed`.
-    fn drive(&mut self, buffer: &mut [u8], closed: bool) -> Result<(), Over> {
+    /// before the next edge, unless the peer has `closed`. An error is the end of the connection, by plan or not.
+    fn drive(&mut self, buffer: &mut [u8], closed: bool) -> io::Result<()> {
         if let Some(session) = self.session.take() {
             return self.drive_tls(session, buffer);
         }
@@ -254,18 +249,15 @@ impl Connection {
             if !self.unsent.is_empty() {
                 return Ok(());
             }
-            let read = match rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::empty()) {
-                Ok((0, _)) => return Err(Over),
-                Ok((read, _)) => read,
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(_) => return Err(Over),
+            let Some(read) = ready(self.socket.read(buffer))? else {
+                return Ok(());
             };
+            if read == 0 {
+                return Err(over());
+            }
             self.take(&buffer[..read])?;
             if read < buffer.len() && !closed {
-                self.flush()?;
-                if self.unsent.is_empty() {
-                    return Ok(());
-                }
+                return self.flush();
             }
         }
     }
@@ -275,37 +267,30 @@ impl Connection {
         &mut self,
         mut session: Box<ServerConnection>,
         buffer: &mut [u8],
-    ) -> Result<(), Over> {
-        let would_block = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+    ) -> io::Result<()> {
         'drive: loop {
             for bytes in self.unsent.drain(..) {
-                session.writer().write_all(bytes).map_err(|_| Over)?;
+                session.writer().write_all(bytes)?;
             }
             if self.last {
                 session.send_close_notify();
             }
             while session.wants_write() {
-                match session.write_tls(&mut Socket(&self.socket)) {
-                    Ok(_) => {}
-                    Err(error) if would_block(&error) => break 'drive,
-                    Err(_) => return Err(Over),
+                if ready(session.write_tls(&mut self.socket))?.is_none() {
+                    break 'drive;
                 }
             }
-            if self.last {
-                return Err(Over);
+            match ready(session.read_tls(&mut self.socket))? {
+                None if !self.last => break,
+                Some(1..) if !self.last => {}
+                _ => return Err(over()),
             }
-            match session.read_tls(&mut Socket(&self.socket)) {
-                Ok(1..) => {}
-                Err(error) if would_block(&error) => break,
-                Ok(0) | Err(_) => return Err(Over),
-            }
-            session.process_new_packets().map_err(|_| Over)?;
-            loop {
-                match session.reader().read(buffer) {
-                    Ok(read @ 1..) => self.take(&buffer[..read])?,
-                    Err(error) if would_block(&error) => break,
-                    Ok(0) | Err(_) => return Err(Over),
+            session.process_new_packets().map_err(io::Error::other)?;
+            while let Some(read) = ready(session.reader().read(buffer))? {
+                if read == 0 {
+                    return Err(over());
                 }
+                self.take(&buffer[..read])?;
             }
         }
         self.session = Some(session);
@@ -313,25 +298,24 @@ impl Connection {
     }
 
     /// Sends as many of the unsent bytes as the socket has room for.
-    fn flush(&mut self) -> Result<(), Over> {
+    fn flush(&mut self) -> io::Result<()> {
         while let Some(first) = self.unsent.front() {
             let sent = if self.unsent.len() == 1 {
-                rustix::net::send(&self.socket, first, SendFlags::NOSIGNAL)
+                self.socket.write(first)
             } else {
                 let mut parts = [IoSlice::new(&[]); WRITE_PARTS];
                 let count = self.unsent.len().min(WRITE_PARTS);
                 for (part, bytes) in parts.iter_mut().zip(&self.unsent) {
                     *part = IoSlice::new(bytes);
                 }
-                rustix::io::writev(&self.socket, &parts[..count])
+                self.socket.write_vectored(&parts[..count])
             };
-            match sent {
-                Ok(sent) => self.advance(sent),
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(_) => return Err(Over),
+            match ready(sent)? {
+                Some(sent) => self.advance(sent),
+                None => return Ok(()),
             }
         }
-        if self.last { Err(Over) } else { Ok(()) }
+        if self.last { Err(over()) } else { Ok(()) }
     }
 
     fn advance(&mut self, mut sent: usize) {
@@ -346,7 +330,7 @@ impl Connection {
     }
 
     /// Responds to all requests that end in `bytes`, and keeps the beginning of an incomplete one.
-    fn take(&mut self, bytes: &[u8]) -> Result<(), Over> {
+    fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
         if self.partial.is_empty() {
             let used = self.answer(bytes);
             self.partial.extend_from_slice(&bytes[used..]);
@@ -358,7 +342,7 @@ impl Connection {
             self.partial = joined;
         }
         if self.partial.len() > READ_BYTES {
-            return Err(Over);
+            return Err(over());
         }
         Ok(())
     }
@@ -405,23 +389,15 @@ impl Connection {
     }
 }
 
-/// Reads and writes a socket, for rustls.
-struct Socket<'a>(&'a OwnedFd);
-
-impl io::Read for Socket<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let (read, _) = rustix::net::recv(self.0, buf, RecvFlags::empty())?;
-        Ok(read)
-    }
+fn over() -> io::Error {
+    io::ErrorKind::UnexpectedEof.into()
 }
 
-impl io::Write for Socket<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        Ok(rustix::net::send(self.0, bytes, SendFlags::NOSIGNAL)?)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+/// What was done, or `None` if the socket is not ready.
+fn ready(done: io::Result<usize>) -> io::Result<Option<usize>> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        done => done.map(Some),
     }
 }
 
