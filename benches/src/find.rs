@@ -10,16 +10,16 @@ use std::process::ExitCode;
 
 use clap::ValueEnum as _;
 
+use crate::process::Served;
+use crate::serve::{DIRECTORIES, ENTRIES};
 use crate::table::{Row, measure};
 
 mod client;
-mod mirror;
 mod nginx;
 mod tree;
 
 pub(crate) use client::{Cost, Finder, finder};
 pub use client::{PeakArgs, peak};
-use mirror::{Mirror, Shape};
 pub(crate) use nginx::Server;
 pub(crate) use tree::Tree;
 
@@ -97,7 +97,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     measure(cases, ["requests+", "connections"], |case| {
         match (bench.directives(case), &tree) {
             (Some(directives), Some(tree)) => bench.on_nginx(case, &directives, tree),
-            _ => Ok(vec![bench.on_mirror(case)?]),
+            _ => Ok(vec![bench.on_generated(case)?]),
         }
     })
 }
@@ -195,12 +195,13 @@ impl Bench<'_> {
     }
 
     /// These cases run once: their time has no bar.
-    fn on_mirror(&self, case: Case) -> Result<Row, Box<dyn Error>> {
-        let (shape, files_only) = match case {
-            Case::Entries | Case::EntriesState => (Shape::new(&[10_000], 1000), true),
-            _ => (Shape::new(&[1000, 1000], 1), false),
+    fn on_generated(&self, case: Case) -> Result<Row, Box<dyn Error>> {
+        let (tree, path) = match case {
+            Case::Entries | Case::EntriesState => (ENTRIES, "/entries/"),
+            _ => (DIRECTORIES, "/directories/"),
         };
-        let mirror = Mirror::start(&shape, self.finder.server_core)?;
+        let files_only = path == "/entries/";
+        let served = Served::on(self.finder.server_core, false)?;
         let state = self.finder.place.path().join(format!("{case:?}"));
         let state = state.to_string_lossy();
         let mut arguments = Vec::new();
@@ -211,10 +212,10 @@ impl Bench<'_> {
             arguments.extend(["--state", &state]);
         }
         let mut lines = 0;
-        let cost = self.search(&mirror.url(), &arguments, |_| lines += 1)?;
+        let cost = self.search(&served.url(path), &arguments, |_| lines += 1)?;
         let entries = match files_only {
-            true => shape.files(),
-            false => shape.files() + shape.directories(),
+            true => tree.files(),
+            false => tree.files() + tree.directories(),
         };
         if lines != entries {
             return Err(format!("{case:?}: found {lines} of {entries}").into());
@@ -222,10 +223,8 @@ impl Bench<'_> {
         let mut row = Row::of(case);
         row.note(&cost);
         let mut most = Most::default();
-        most.note(
-            mirror.requests().saturating_sub(shape.directories()),
-            mirror.connections(),
-        );
+        let [requests, connections] = served.end()?;
+        most.note(requests.saturating_sub(tree.directories()), connections);
         row.counts = most.cells();
         if cost.memory > MEMORY_OF_MANY {
             row.faults.push("too much memory".to_owned());

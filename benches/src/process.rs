@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -53,16 +53,15 @@ pub fn stay_on(core: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &only)?)
 }
 
-/// The first line that a process prints, which then has no other use for its standard output.
+/// The first line that a process prints, and the rest of its output.
 ///
 /// # Errors
 /// The line cannot be read.
-pub fn first_line(child: &mut Child) -> io::Result<String> {
+pub fn first_line(child: &mut Child) -> Result<(String, BufReader<ChildStdout>), Box<dyn Error>> {
     let mut line = String::new();
-    if let Some(stdout) = child.stdout.take() {
-        BufReader::new(stdout).read_line(&mut line)?;
-    }
-    Ok(line)
+    let mut rest = BufReader::new(child.stdout.take().ok_or("no pipe")?);
+    rest.read_line(&mut line)?;
+    Ok((line.trim_end().to_owned(), rest))
 }
 
 /// The KiB that the system reports about the memory of a process under this name; `self` is this process.
@@ -100,6 +99,7 @@ pub fn installed(name: impl AsRef<OsStr>) -> bool {
 pub struct Served {
     child: Child,
     address: String,
+    output: BufReader<ChildStdout>,
     /// The file with its certificate, if it has TLS.
     root: Option<tempfile::NamedTempFile>,
 }
@@ -117,10 +117,11 @@ impl Served {
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = spawn_on(core, &mut command)?;
-        let address = first_line(&mut child)?.trim().to_owned();
+        let (address, output) = first_line(&mut child)?;
         let served = Self {
             child,
             address,
+            output,
             root,
         };
         if served.address.is_empty() {
@@ -140,6 +141,18 @@ impl Served {
     #[must_use]
     pub fn root(&self) -> Option<&Path> {
         self.root.as_ref().map(tempfile::NamedTempFile::path)
+    }
+
+    /// Ends the server. Returns how many requests it answered, and how many connections it accepted.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub fn end(mut self) -> Result<[usize; 2], Box<dyn Error>> {
+        drop(self.child.stdin.take());
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        let (requests, connections) = line.trim_end().split_once(' ').ok_or("no counts")?;
+        Ok([requests.parse()?, connections.parse()?])
     }
 
     /// The processor time of the server so far, with the precision of the clock ticks of proc(5).

@@ -10,6 +10,7 @@
 //! | `/chunked` | 16 KiB in chunks of 4 KiB |
 //! | `/headers` | 13 bytes after a head of 20 fields |
 //! | `/close` | 13 bytes, then the connection is closed |
+//! | `/entries/`, `/directories/` and below | listings of a tree of 10,000,000 files in 10,000 directories, and of one of 1,001,001 directories |
 //! | `/gather/N` | 13 bytes, when N connections wait for them: the client then has N connections |
 //! | other | 404 |
 //!
@@ -47,7 +48,8 @@ pub struct Args {
     tls: Option<PathBuf>,
 }
 
-/// Runs the tool. When the server listens, prints its address as a line.
+/// Runs the tool. When the server listens, prints its address as a line; at the end, how many requests it answered and how
+/// many connections it accepted.
 ///
 /// # Errors
 /// The system cannot listen, or the certificate cannot be created or written.
@@ -61,7 +63,8 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{}", server.address())?;
     stdout.flush()?;
-    server.run(Some(rustix::stdio::stdin()))?;
+    let [requests, connections] = server.run(Some(rustix::stdio::stdin()))?;
+    writeln!(stdout, "{requests} {connections}")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -79,6 +82,8 @@ pub struct Server {
     tls: Option<Arc<ServerConfig>>,
     /// Connections whose `/gather` waits for other connections.
     gathered: Vec<usize>,
+    accepted: u64,
+    answered: u64,
 }
 
 impl Server {
@@ -106,6 +111,8 @@ impl Server {
             buffer: vec![0; READ_BYTES].into(),
             tls: None,
             gathered: Vec::new(),
+            accepted: 0,
+            answered: 0,
         })
     }
 
@@ -122,11 +129,12 @@ impl Server {
         self.address
     }
 
-    /// Serves until `input` ends; forever without an input, or with one that cannot be polled (a regular file).
+    /// Serves until `input` ends; forever without an input, or with one that cannot be polled (a regular file). Returns how
+    /// many requests were answered, and how many connections accepted.
     ///
     /// # Errors
     /// The event queue failed. An error of a connection only ends this connection.
-    pub fn run(mut self, input: Option<BorrowedFd<'_>>) -> io::Result<()> {
+    pub fn run(mut self, input: Option<BorrowedFd<'_>>) -> io::Result<[u64; 2]> {
         if let Some(input) = input {
             match epoll::add(
                 &self.epoll,
@@ -149,7 +157,9 @@ impl Server {
                 let flags = event.flags;
                 match event.data.u64() {
                     LISTENER => self.accept(),
-                    INPUT if input.is_some_and(ended) => return Ok(()),
+                    INPUT if input.is_some_and(ended) => {
+                        return Ok([self.answered, self.accepted]);
+                    }
                     INPUT => {}
                     number => self.serve((number - FIRST_CONNECTION) as usize, flags),
                 }
@@ -172,6 +182,7 @@ impl Server {
             if let Ok(session) = session
                 && epoll::add(&self.epoll, &socket, data, edges).is_ok()
             {
+                self.accepted += 1;
                 self.connections[at] = Some(Connection::new(socket.into(), session));
             } else {
                 self.free.push(at);
@@ -184,7 +195,9 @@ impl Server {
             return;
         };
         let closed = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        if connection.drive(&mut self.buffer, closed).is_err() {
+        let outcome = connection.drive(&mut self.buffer, closed);
+        self.answered += std::mem::take(&mut connection.answered);
+        if outcome.is_err() {
             self.connections[at] = None;
             self.free.push(at);
         } else if let Some(crowd) = connection.gathers.take() {
@@ -217,6 +230,8 @@ struct Connection {
     /// Responses that the socket had no room for. Nothing is read while this is not empty.
     unsent: VecDeque<&'static [u8]>,
     last: bool,
+    /// Requests whose answers are not counted by the server yet.
+    answered: u64,
     /// The connection waits in `/gather` for this number of connections.
     gathers: Option<usize>,
 }
@@ -234,6 +249,7 @@ impl Connection {
             after_body: None,
             unsent: VecDeque::new(),
             last: false,
+            answered: 0,
             gathers: None,
         }
     }
@@ -384,6 +400,7 @@ impl Connection {
     }
 
     fn owe(&mut self, answer: Answer) {
+        self.answered += 1;
         self.unsent.push_back(answer.bytes);
         self.last = answer.last;
     }
@@ -421,6 +438,8 @@ impl Answer {
             b"/headers" => &canned.headers,
             b"/close" => &canned.close,
             path if path.starts_with(b"/files/") => &canned.small,
+            path if path.starts_with(b"/entries/") => listing(&canned.entries, path),
+            path if path.starts_with(b"/directories/") => listing(&canned.directories, path),
             _ => &canned.missing,
         };
         let length = if method == b"HEAD" {
@@ -433,6 +452,12 @@ impl Answer {
             last: std::ptr::eq(found, &canned.close),
         }
     }
+}
+
+/// The listing of a directory, whose path ends with a slash, in a tree whose root has a path of two slashes.
+fn listing<'l>(of_depths: &'l [Response], path: &[u8]) -> &'l Response {
+    let depth = memchr::memchr_iter(b'/', path).count().saturating_sub(2);
+    &of_depths[depth.min(of_depths.len() - 1)]
 }
 
 /// The number N of a request for `/gather/N`.
@@ -472,6 +497,9 @@ struct Canned {
     headers: Response,
     close: Response,
     missing: Response,
+    /// By depth.
+    entries: Vec<Response>,
+    directories: Vec<Response>,
 }
 
 struct Response {
@@ -493,13 +521,68 @@ static CANNED: LazyLock<Canned> = LazyLock::new(|| Canned {
     ),
     close: sized("200 OK", "Connection: close\r\n", SMALL),
     missing: sized("404 Not Found", "", b"no such path\n"),
+    entries: ENTRIES.listings(),
+    directories: DIRECTORIES.listings(),
 });
+
+/// The shape of a tree of listings.
+pub(crate) struct Tree {
+    /// How many subdirectories a directory of each depth has.
+    fans: &'static [usize],
+    /// How many files a directory without subdirectories has.
+    files: usize,
+}
+
+pub(crate) const ENTRIES: Tree = Tree {
+    fans: &[10_000],
+    files: 1000,
+};
+pub(crate) const DIRECTORIES: Tree = Tree {
+    fans: &[1000, 1000],
+    files: 1,
+};
+
+impl Tree {
+    pub(crate) fn directories(&self) -> usize {
+        let level = |depth| self.fans[..depth].iter().product::<usize>();
+        (0..=self.fans.len()).map(level).sum()
+    }
+
+    pub(crate) fn files(&self) -> usize {
+        self.fans.iter().product::<usize>() * self.files
+    }
+
+    /// The listing of each depth, as nginx writes it.
+    fn listings(&self) -> Vec<Response> {
+        let directories = |&fan: &usize| listed((0..fan).map(|n| format!("directory-{n}/")));
+        let files = listed((0..self.files).map(|n| format!("file-{n}.bin")));
+        self.fans.iter().map(directories).chain([files]).collect()
+    }
+}
+
+fn listed(names: impl Iterator<Item = String>) -> Response {
+    let row = |name: String| {
+        let size = if name.ends_with('/') { "-" } else { "1" };
+        let pad = " ".repeat(51_usize.saturating_sub(name.len()));
+        format!("<a href=\"{name}\">{name}</a>{pad}22-Nov-2026 02:50 {size:>19}\r\n")
+    };
+    let rows: String = names.map(row).collect();
+    let page = format!(
+        "<html>\r\n<head><title>Index of /</title></head>\r\n<body>\r\n\
+         <h1>Index of /</h1><hr><pre><a href=\"../\">../</a>\r\n{rows}</pre><hr></body>\r\n</html>\r\n"
+    );
+    let fields = format!(
+        "Content-Type: text/html\r\nContent-Length: {}\r\n",
+        page.len()
+    );
+    response("200 OK", &fields, page.as_bytes())
+}
 
 fn sized(status: &str, fields: &str, body: &[u8]) -> Response {
     let length = body.len();
     response(
         status,
-        &format!("{fields}Content-Length: {length}\r\n"),
+        &format!("Content-Type: text/plain\r\n{fields}Content-Length: {length}\r\n"),
         body,
     )
 }
@@ -512,13 +595,12 @@ fn chunked(body: &[u8], chunk: usize) -> Response {
         coded.extend_from_slice(b"\r\n");
     }
     coded.extend_from_slice(b"0\r\n\r\n");
-    response("200 OK", "Transfer-Encoding: chunked\r\n", &coded)
+    let fields = "Content-Type: text/plain\r\nTransfer-Encoding: chunked\r\n";
+    response("200 OK", fields, &coded)
 }
 
 fn response(status: &str, fields: &str, body: &[u8]) -> Response {
-    let mut bytes =
-        format!("HTTP/1.1 {status}\r\nServer: serve\r\nContent-Type: text/plain\r\n{fields}\r\n")
-            .into_bytes();
+    let mut bytes = format!("HTTP/1.1 {status}\r\nServer: serve\r\n{fields}\r\n").into_bytes();
     let head = bytes.len();
     bytes.extend_from_slice(body);
     Response { bytes, head }

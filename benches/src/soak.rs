@@ -50,7 +50,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;
-    let line = first_line(&mut server)?;
+    let (line, _) = first_line(&mut server)?;
     let addresses: Result<Vec<SocketAddr>, _> = line.split_whitespace().map(str::parse).collect();
     let outcome = soak(args, addresses?);
     // The end of its input ends the server.

@@ -234,8 +234,8 @@ impl Bench<'_> {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         command.stderr(fs::File::create(folder.join("log"))?);
         let mut child = spawn_on(self.core, &mut command)?;
-        let line = first_line(&mut child)?;
-        let address = line.trim().strip_prefix("listening on http://");
+        let (line, _) = first_line(&mut child)?;
+        let address = line.strip_prefix("listening on http://");
         let address = address.map(|address| address.trim_end_matches('/').to_owned());
         let Some(address) = address else {
             let log = fs::read_to_string(folder.join("log"))?;
