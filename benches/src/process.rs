@@ -43,6 +43,19 @@ pub fn spawn_on(core: usize, command: &mut Command) -> io::Result<Child> {
     child
 }
 
+/// Runs a command on a core to its end, and returns its output.
+///
+/// # Errors
+/// The command failed.
+pub fn output_on(core: usize, command: &mut Command) -> Result<String, Box<dyn Error>> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let output = spawn_on(core, command)?.wait_with_output()?;
+    if !output.status.success() {
+        return Err(format!("it ended with {}", output.status).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
 /// Keeps this thread and the threads that it starts on one core.
 ///
 /// # Errors

@@ -6,9 +6,8 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
-use crate::compare::sample::median;
 use crate::find::Cost;
-use crate::report::{exit_code, name_of};
+use crate::report::{exit_code, median, name_of};
 
 /// One line of the table.
 #[derive(Default)]

@@ -1,17 +1,16 @@
 //! Takes one sample: one client with one workload in one round.
 
 use std::error::Error;
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::resource::UsageWho;
-use tempfile::NamedTempFile;
 
 use super::workload::Workload;
 use crate::measure::{Own, Record, cpu_time};
-use crate::peers::go;
-use crate::process::{Served, spawn_on, tool};
+use crate::peers::{go, wrk};
+use crate::process::{Served, output_on, tool};
+use crate::report::median;
 
 /// The cores for client and server, and the duration of a sample.
 #[derive(Debug)]
@@ -171,20 +170,9 @@ impl Taking<'_> {
                 workload.depth
             );
         }
-        let script = NamedTempFile::new()?;
-        script.as_file().write_all(lua.as_bytes())?;
-        let mut command = Command::new("wrk");
-        command
-            .args(["--threads", "1"])
-            .args(["--connections", &workload.connections.to_string()])
-            // wrk takes whole seconds.
-            .args([
-                "--duration",
-                &self.duration.as_secs_f64().ceil().to_string(),
-            ])
-            .arg("--script")
-            .arg(script.path())
-            .arg(self.served.url(workload.path));
+        let url = self.served.url(workload.path);
+        let connections = workload.connections as usize;
+        let (mut command, _script) = wrk::command(connections, self.duration, &lua, &url)?;
         self.of_foreign(&mut command)
     }
 
@@ -207,7 +195,7 @@ impl Taking<'_> {
         let output = output_on(self.core, command)?;
         let [user, system] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
         let (requests, requests_per_second) =
-            wrk_numbers(&output).ok_or("it printed something else than expected")?;
+            wrk::numbers(&output).ok_or("it printed something else than expected")?;
         let per_request = |time: Duration| time.as_secs_f64() * 1e6 / requests as f64;
         let sample = Record {
             requests,
@@ -221,63 +209,5 @@ impl Taking<'_> {
     }
 }
 
-/// Runs a command on a core to its end, and returns its output.
-pub(crate) fn output_on(core: usize, command: &mut Command) -> Result<String, Box<dyn Error>> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let output = spawn_on(core, command)?.wait_with_output()?;
-    if !output.status.success() {
-        return Err(format!("it ended with {}", output.status).into());
-    }
-    Ok(String::from_utf8(output.stdout)?)
-}
-
-/// The number of requests and the requests per second in the output of wrk. `None` if wrk reports errors, or for other
-/// output.
-pub(crate) fn wrk_numbers(output: &str) -> Option<(u64, f64)> {
-    if output.contains("Socket errors:") || output.contains("Non-2xx") {
-        return None;
-    }
-    let word_before = |mark: &str| output.split(mark).next()?.split_whitespace().last();
-    let requests = word_before(" requests in ")?.parse().ok()?;
-    let (_, rate) = output.split_once("Requests/sec:")?;
-    let rate = rate.split_whitespace().next()?.parse().ok()?;
-    (requests > 0).then_some((requests, rate))
-}
-
-pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<_> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 {
-        values[middle]
-    } else {
-        f64::midpoint(values[middle - 1], values[middle])
-    }
-}
-
 /// Requests that are enough for a warm-up with any number of connections.
 const WARM: u64 = 2000;
-
-#[cfg(test)]
-mod tests {
-    use super::{median, wrk_numbers};
-
-    #[test]
-    fn reads_what_wrk_prints() {
-        let output = "Running 1s test @ http://127.0.0.1:1/\n  1 threads and 2 connections\n\
-                      \x20 123456 requests in 1.10s, 11.22MB read\nRequests/sec: 112233.44\n\
-                      Transfer/sec:     10.20MB\n";
-        assert_eq!(wrk_numbers(output), Some((123_456, 112_233.44)));
-        assert_eq!(
-            wrk_numbers(&format!("{output}  Socket errors: connect 1\n")),
-            None
-        );
-        assert_eq!(wrk_numbers("unable to connect"), None);
-    }
-
-    #[test]
-    fn median_of_odd_and_even() {
-        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
-        assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
-    }
-}

@@ -3,17 +3,16 @@
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::measure::cpu_time;
-
-use crate::compare::sample::wrk_numbers;
-use crate::process::{installed, spawn_on, tool, two_cores};
+use crate::peers::wrk;
+use crate::process::{installed, output_on, spawn_on, tool, two_cores};
 use crate::table::Row;
 
 /// Runs clients on one core.
@@ -104,20 +103,9 @@ impl Finder {
         }
         lua += "}\nlocal at = 0\nrequest = function()\n at = at % #paths + 1\n \
                 return wrk.format(nil, paths[at])\nend\n";
-        let mut script = tempfile::NamedTempFile::new()?;
-        script.write_all(lua.as_bytes())?;
-        let mut command = Command::new("wrk");
-        command
-            .args(["--threads", "1", "--duration", "2"])
-            .args(["--connections", &connections.to_string()])
-            .arg("--script")
-            .arg(script.path())
-            .arg(url)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
-        let output = spawn_on(self.core, &mut command)?.wait_with_output()?;
-        let output = String::from_utf8(output.stdout)?;
-        let (_, rate) = wrk_numbers(&output).ok_or("wrk printed something else than expected")?;
+        let (mut command, _script) = wrk::command(connections, Duration::from_secs(2), &lua, url)?;
+        let output = output_on(self.core, &mut command)?;
+        let (_, rate) = wrk::numbers(&output).ok_or("wrk printed something else than expected")?;
         Ok(paths.len() as f64 / rate)
     }
 

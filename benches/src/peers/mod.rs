@@ -7,6 +7,7 @@ pub mod go;
 pub mod hyper;
 pub mod reqwest;
 pub mod ureq;
+pub(crate) mod wrk;
 
 use std::error::Error;
 use std::fmt;
