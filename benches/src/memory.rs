@@ -5,45 +5,28 @@
 //! the client, with the space that these have reserved in advance.
 
 use std::error::Error;
-use std::num::NonZeroUsize;
-use std::path::PathBuf;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum as _;
 use courser::{
-    Call, Client, Config, HostClient, HostConfig, PemOrDer, Request, Response, TlsConfig, TlsRoots,
-    Upstream,
+    Call, Client, Config, HostClient, HostConfig, HttpClient, Request, Response, Timeouts,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use serde_json::{Value, json};
 
 use crate::alloc::held_by_this_thread;
-use crate::measure::Target;
+use crate::measure::Plan;
+use crate::own;
 use crate::peers::{self, hyper::Connection, hyper::Exchange};
-use crate::process::{self, Served, spawn_on, tool, two_cores};
-use crate::report::name_of;
+use crate::process::{Served, output_on, tool, two_cores};
+use crate::report::{exit_code, name_of};
 
 /// Measures the memory of idle connections.
 #[derive(clap::Parser, Debug)]
 pub struct Args {
     /// Idle connections of each client; fewer if the limit on file descriptors is too low
-    #[arg(short, long, default_value = "10000")]
-    connections: NonZeroUsize,
-
-    /// Idle connections with TLS [default: the same number]
-    #[arg(long)]
-    tls_connections: Option<NonZeroUsize>,
-
-    /// Measure only this client, with a running server
-    #[arg(long, value_enum, hide = true, requires = "url")]
-    client: Option<Subject>,
-
-    #[arg(long, hide = true)]
-    url: Option<Target>,
-
-    #[arg(long, hide = true)]
-    root: Option<PathBuf>,
+    #[arg(short, long, default_value = "10000", value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
 }
 
 /// The measured clients.
@@ -59,176 +42,80 @@ enum Subject {
     Reqwest,
 }
 
-impl Subject {
-    fn is_courser(self) -> bool {
-        matches!(self, Self::Host | Self::Client)
-    }
-
-    /// Whether the client is measured with TLS. Upstreams of a `HostClient` have no TLS.
-    fn has_tls(self) -> bool {
-        self != Self::Host
-    }
-}
-
 /// Runs the tool. The exit code is 1 if courser exceeded a bar.
 ///
 /// # Errors
 /// The server or a client failed.
 pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
     let most = raise_descriptors()?.saturating_sub(SPARE_DESCRIPTORS);
-    let connections = args.connections.get().min(most);
-    if let (Some(subject), Some(url)) = (args.client, &args.url) {
-        println!("{}", measure(subject, connections, url, args)?.to_json());
-        return Ok(ExitCode::SUCCESS);
+    let connections = args
+        .connections
+        .min(u32::try_from(most).unwrap_or(u32::MAX));
+    println!("Bytes of the heap for an idle connection, of {connections}:\n");
+    println!("| client | plain | with TLS |\n|---|--:|--:|");
+    println!("| bar | {MOST_PLAIN} | {MOST_TLS} |");
+    let mut is_missed = false;
+    for &subject in Subject::value_variants() {
+        let [plain, tls] = [false, true].map(|tls| idle_in(subject, connections, tls));
+        let (plain, tls) = (plain?, tls?);
+        println!("| {} | {plain} | {tls} |", name_of(subject));
+        let is_ours = matches!(subject, Subject::Host | Subject::Client);
+        is_missed |= is_ours && (plain > MOST_PLAIN || tls > MOST_TLS);
     }
-    if connections < args.connections.get() {
-        eprintln!("memory: the limit on descriptors allows {connections} connections only");
-    }
-    let with_tls = args.tls_connections.unwrap_or(args.connections).get();
-    let with_tls = with_tls.min(most);
-    let plain = all(connections, false)?;
-    let tls = all(with_tls, true)?;
-    println!(
-        "Bytes for an idle connection, of {connections} plain ones and {with_tls} with TLS:\n"
-    );
-    println!("| client | heap | with TLS | resident | with TLS |\n|---|--:|--:|--:|--:|");
-    println!("| bar | {MOST_PLAIN} | {MOST_TLS} | – | – |");
-    let mut held = true;
-    for (at, subject) in Subject::value_variants().iter().enumerate() {
-        let cell = |sample: &Option<Sample>, value: fn(&Sample) -> i64| {
-            let text = |sample| value(sample).to_string();
-            sample.as_ref().map_or("–".to_owned(), text)
-        };
-        let (plain, tls) = (&plain[at], &tls[at]);
-        println!(
-            "| {} | {} | {} | {} | {} |",
-            name_of(*subject),
-            cell(plain, |sample| sample.heap),
-            cell(tls, |sample| sample.heap),
-            cell(plain, |sample| sample.resident),
-            cell(tls, |sample| sample.resident),
-        );
-        let within = |sample: &Option<Sample>, most| sample.as_ref().is_none_or(|s| s.heap <= most);
-        held &= !subject.is_courser() || within(plain, MOST_PLAIN) && within(tls, MOST_TLS);
-    }
-    if held {
-        return Ok(ExitCode::SUCCESS);
-    }
-    eprintln!("memory: too many bytes for an idle connection");
-    Ok(ExitCode::FAILURE)
+    Ok(exit_code(is_missed))
 }
 
-/// Measures all clients. `None` for a client without TLS.
-fn all(connections: usize, tls: bool) -> Result<Vec<Option<Sample>>, Box<dyn Error>> {
+/// The bytes for each connection of a client in a process of its own.
+fn idle_in(subject: Subject, connections: u32, tls: bool) -> Result<i64, Box<dyn Error>> {
     let (server_core, client_core) = two_cores()?;
-    let mut samples = Vec::new();
-    for subject in Subject::value_variants() {
-        if tls && !subject.has_tls() {
-            samples.push(None);
-            continue;
-        }
-        let served = Served::on(server_core, tls)?;
-        let mut command = tool("memory")?;
-        command.args(["--client", &name_of(*subject)]);
-        command.args(["--connections", &connections.to_string()]);
-        let path = format!("/gather/{connections}");
-        command.args(["--url", &served.url(&path)]);
-        if let Some(root) = served.root() {
-            command.arg("--root").arg(root);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let output = spawn_on(client_core, &mut command)?.wait_with_output()?;
-        let text = String::from_utf8(output.stdout)?;
-        let sample = Sample::from_json(&text);
-        samples.push(Some(sample.ok_or("a client printed no numbers")?));
+    let served = Served::on(server_core, tls)?;
+    let mut command = tool("idle")?;
+    command.args(["--client", &name_of(subject)]);
+    command.args(["--connections", &connections.to_string()]);
+    command.arg(served.url(&format!("/gather/{connections}")));
+    if let Some(root) = served.root() {
+        command.arg("--root").arg(root);
     }
-    Ok(samples)
+    Ok(output_on(client_core, &mut command)?.trim().parse()?)
 }
 
-/// Bytes for each connection.
-#[derive(Clone, Copy, Debug)]
-struct Sample {
-    /// Bytes allocated on the heap.
-    heap: i64,
-    /// Bytes of resident pages: includes the overhead of the allocator, and freed memory that it has kept.
-    resident: i64,
+/// Measures one client with a running server.
+#[derive(clap::Parser, Debug)]
+pub struct IdleArgs {
+    #[command(flatten)]
+    plan: Plan,
+
+    /// The client
+    #[arg(long, value_enum)]
+    client: Subject,
 }
 
-impl Sample {
-    fn to_json(self) -> Value {
-        json!({ "heap": self.heap, "resident": self.resident })
-    }
-
-    fn from_json(text: &str) -> Option<Self> {
-        let value: Value = serde_json::from_str(text).ok()?;
-        Some(Self {
-            heap: value["heap"].as_i64()?,
-            resident: value["resident"].as_i64()?,
-        })
-    }
-}
-
-/// The memory of the process before the client was created.
-#[derive(Debug)]
-struct Before {
-    heap: i64,
-    /// KiB
-    resident: i64,
-}
-
-impl Before {
-    fn new() -> Result<Self, Box<dyn Error>> {
-        Ok(Self {
-            resident: process::memory("self", "VmRSS")? as i64,
-            heap: held_by_this_thread(),
-        })
-    }
-
-    fn per_connection(&self, connections: usize) -> Result<Sample, Box<dyn Error>> {
-        let each = |bytes: i64| bytes / connections as i64;
-        Ok(Sample {
-            heap: each(held_by_this_thread() - self.heap),
-            resident: each((process::memory("self", "VmRSS")? as i64 - self.resident) * 1024),
-        })
-    }
-}
-
-fn measure(
-    subject: Subject,
-    connections: usize,
-    url: &Target,
-    args: &Args,
-) -> Result<Sample, Box<dyn Error>> {
-    let root = args.root.clone();
-    match subject {
+/// Prints the bytes for each connection.
+///
+/// # Errors
+/// A request failed, or a connection was closed.
+pub fn idle(args: &IdleArgs) -> Result<ExitCode, Box<dyn Error>> {
+    raise_descriptors()?;
+    let plan = &args.plan;
+    let (url, root) = (&plan.url, plan.root.as_deref());
+    let connections = plan.connections as usize;
+    let bytes = match args.client {
         Subject::Host => {
-            let before = Before::new()?;
-            let upstream = Upstream::tcp([url.address]).with_host(&url.authority);
-            let mut client = HostClient::new(upstream, host_config(connections))?;
-            for _ in 0..connections {
-                client.submit(Call::new(Request::get(&url.path), Response::new()));
-            }
-            while let Some(done) = client.wait(None)?.done() {
-                done.outcome?;
-            }
-            enough(client.counters().idle, connections)?;
-            before.per_connection(connections)
+            let before = held_by_this_thread();
+            let client = HostClient::new(own::upstream(plan), host_config(plan))?;
+            of_courser(client, &url.path, connections)? - before
         }
         Subject::Client => {
-            let before = Before::new()?;
-            let mut client = Client::new(config(connections, root))?;
-            for _ in 0..connections {
-                client.submit(Call::new(Request::get(&url.url), Response::new()));
-            }
-            while let Some(done) = client.wait(None)?.done() {
-                done.outcome?;
-            }
-            enough(client.counters().idle, connections)?;
-            before.per_connection(connections)
+            let before = held_by_this_thread();
+            let client = Client::new(Config {
+                host: host_config(plan),
+                ..own::config(plan)
+            })?;
+            of_courser(client, &url.url, connections)? - before
         }
         Subject::Hyper => on_tokio(async {
-            let exchange = Exchange::new(url, root.as_deref())?;
-            let before = Before::new()?;
+            let exchange = Exchange::new(url, root)?;
+            let before = held_by_this_thread();
             // The caller has to hold this part of each connection.
             let mut kept: Vec<Connection> = Vec::with_capacity(connections);
             let ask = |_| {
@@ -246,11 +133,11 @@ fn measure(
             }
             tokio::task::yield_now().await;
             enough(kept.iter().filter(|c| !c.is_closed()).count(), connections)?;
-            before.per_connection(connections)
-        }),
+            Ok(held_by_this_thread() - before)
+        })?,
         Subject::Reqwest => on_tokio(async {
-            let before = Before::new()?;
-            let client = peers::reqwest::client(root.as_deref())?;
+            let before = held_by_this_thread();
+            let client = peers::reqwest::client(root)?;
             let asked = peers::reqwest::Asked::get(&url.url)?;
             let ask = |_| {
                 let (client, asked) = (client.clone(), asked.clone());
@@ -261,9 +148,38 @@ fn measure(
                 answer.await??;
             }
             tokio::task::yield_now().await;
-            before.per_connection(connections)
-        }),
+            Ok(held_by_this_thread() - before)
+        })?,
+    };
+    println!("{}", bytes / connections as i64);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn host_config(plan: &Plan) -> HostConfig {
+    HostConfig {
+        idle_timeout: LONG,
+        timeouts: Timeouts {
+            total: Some(LONG),
+            ..Timeouts::none()
+        },
+        ..own::host_config(plan)
     }
+}
+
+/// The bytes that this thread holds once a client has so many idle connections.
+fn of_courser(
+    mut client: impl HttpClient,
+    target: &str,
+    connections: usize,
+) -> Result<i64, Box<dyn Error>> {
+    for _ in 0..connections {
+        client.submit(Call::new(Request::get(target), Response::new()));
+    }
+    while let Some(done) = client.wait(None)?.done() {
+        done.outcome?;
+    }
+    enough(client.counters().idle, connections)?;
+    Ok(held_by_this_thread())
 }
 
 fn on_tokio<T>(work: impl Future<Output = Result<T, Box<dyn Error>>>) -> Result<T, Box<dyn Error>> {
@@ -271,41 +187,6 @@ fn on_tokio<T>(work: impl Future<Output = Result<T, Box<dyn Error>>>) -> Result<
         .enable_all()
         .build()?;
     runtime.block_on(work)
-}
-
-fn config(connections: usize, root: Option<PathBuf>) -> Config {
-    let host = HostConfig {
-        tls: TlsConfig {
-            roots: match root {
-                Some(_) => TlsRoots::None,
-                None => TlsRoots::default(),
-            },
-            extra_roots: root.into_iter().map(PemOrDer::File).collect(),
-            // The peers do not resume sessions either.
-            resumption: 0,
-            ..TlsConfig::default()
-        },
-        ..host_config(connections)
-    };
-    Config {
-        max_connections: host.max_connections,
-        host,
-        ..Config::default()
-    }
-}
-
-fn host_config(connections: usize) -> HostConfig {
-    HostConfig {
-        max_connections: NonZeroUsize::new(connections).unwrap_or(NonZeroUsize::MIN),
-        idle_timeout: LONG,
-        timeouts: courser::Timeouts {
-            total: Some(LONG),
-            connect: Some(LONG),
-            handshake: Some(LONG),
-            ..courser::Timeouts::default()
-        },
-        ..HostConfig::default()
-    }
 }
 
 fn enough(idle: usize, connections: usize) -> Result<(), Box<dyn Error>> {

@@ -171,7 +171,7 @@ fn shared(plan: &Plan) -> Result<Shared<Client>, courser::Error> {
 }
 
 /// A configuration with the number of connections of the plan, for one host or for all.
-fn config(plan: &Plan) -> Config {
+pub(crate) fn config(plan: &Plan) -> Config {
     let host = host_config(plan);
     Config {
         max_connections: host.max_connections,
@@ -181,7 +181,7 @@ fn config(plan: &Plan) -> Config {
 }
 
 /// The part of the configuration that applies to one host.
-fn host_config(plan: &Plan) -> HostConfig {
+pub(crate) fn host_config(plan: &Plan) -> HostConfig {
     HostConfig {
         timeouts: Timeouts {
             // The system needs some time for thousands of connections. The peers wait without limit too.
@@ -196,7 +196,7 @@ fn host_config(plan: &Plan) -> HostConfig {
 }
 
 /// The server of the plan. Its address is known: no name is looked up.
-fn upstream(plan: &Plan) -> Upstream {
+pub(crate) fn upstream(plan: &Plan) -> Upstream {
     let upstream = Upstream::tcp([plan.url.address]).with_host(&plan.url.authority);
     match plan.url.scheme() {
         "https" => upstream.with_tls(plan.url.host()),

@@ -39,6 +39,7 @@ fn tool(name: &str) -> Option<Tool> {
         "compare" => |args| compare::run(&compare::Args::parse_from(args)),
         "find" => |args| find::run(&find::Args::parse_from(args)),
         "fleet" => |args| fleet::run(&fleet::Args::parse_from(args)),
+        "idle" => |args| memory::idle(&memory::IdleArgs::parse_from(args)),
         "load" => |args| load::run(&load::Args::parse_from(args)),
         "memory" => |args| memory::run(&memory::Args::parse_from(args)),
         "peak" => |args| find::peak(&find::PeakArgs::parse_from(args)),
