@@ -6,22 +6,21 @@
 
 use std::error::Error;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::process::{ExitCode, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum as _;
 use courser::net::sim::{Probability, Random};
-use courser::policy::{FailureClass, RetryOn, RetryRule, RetryVia, Statuses};
-use courser::{
-    Backoff, Call, Completion, HostClient, HostConfig, Request, Response, Retry, Timeouts, Upstream,
-};
+use courser::policy::{RetryOn, RetryRule, RetryVia, Statuses};
+use courser::{Call, HostClient, HostConfig, Request, Response, Retry, Timeouts, Upstream};
+use rustix::net::sockopt::set_socket_linger;
 
 use crate::process::{first_line, memory, tool};
-use crate::report::exit_code;
+use crate::report::{exit_code, median};
 
 /// Runs the client and its misbehaving server, and fails if the client loses calls, grows, or fails too often.
 #[derive(clap::Parser, Debug)]
@@ -64,27 +63,23 @@ fn soak(args: &Args, addresses: Vec<SocketAddr>) -> Result<ExitCode, Box<dyn Err
         client: HostClient::new(Upstream::tcp(addresses), config(args.connections))?,
         submitted: 0,
         completed: 0,
-        repeatable: Tally::default(),
-        others: Tally::default(),
+        failed: 0,
         wrong: 0,
         spare: Vec::new(),
     };
     let (began, length) = (Instant::now(), Duration::from_secs_f64(args.minutes * 60.0));
     let before = descriptors()?;
     let mut samples: Vec<Sample> = Vec::new();
-    let mut next_line = began + LINE;
     while began.elapsed() < length {
         while soak.client.in_flight() < 2 * args.connections.get() {
             soak.submit();
         }
         soak.take(Some(Duration::from_millis(100)))?;
-        let sampled = samples.last().map_or(began, |sample| sample.at);
-        if sampled.elapsed() >= SAMPLE {
+        if began.elapsed() >= SAMPLE * samples.len() as u32 {
             samples.push(Sample::now()?);
-        }
-        if Instant::now() >= next_line {
-            next_line += LINE;
-            soak.tell(began, samples.last());
+            if samples.len().is_multiple_of(SAMPLES_OF_LINE) {
+                soak.tell(began, samples.last());
+            }
         }
     }
     while soak.client.in_flight() > 0 {
@@ -96,71 +91,44 @@ fn soak(args: &Args, addresses: Vec<SocketAddr>) -> Result<ExitCode, Box<dyn Err
     let left = soak.client.counters().open;
     let after = descriptors()?;
     soak.tell(began, samples.last());
-    println!(
-        "retries: {retries}; errors of calls that may be repeated: {}",
-        soak.repeatable
-    );
-    println!("errors of POST, which may not: {}", soak.others);
-
-    let mut faults = Vec::new();
-    let mut must = |holds: bool, what: String| {
-        if !holds {
-            faults.push(what);
-        }
-    };
-    let lost = soak.submitted - soak.completed;
-    must(lost == 0, format!("{lost} calls were lost"));
-    must(soak.wrong == 0, format!("{} wrong answers", soak.wrong));
-    must(
-        soak.repeatable.share() < 0.01,
-        format!("{:.2} % failed", 100.0 * soak.repeatable.share()),
-    );
-    must(retries > 0, "nothing was tried again".to_owned());
-    must(left == 0, format!("{left} connections are left"));
-    // The descriptors of the event queue exist from the start.
-    must(
-        after <= before,
-        format!("{before} descriptors, then {after}"),
-    );
     let most = samples.iter().map(|sample| sample.descriptors).max();
     let most = most.unwrap_or(0);
-    let cap = before + args.connections.get();
-    must(most <= cap, format!("{most} descriptors, over {cap}"));
+    println!("retries: {retries}; descriptors: {before} before, {most} at the most, {after} after");
+    let failed = 100.0 * soak.failed as f64 / soak.completed.max(1) as f64;
+    let lost = soak.submitted - soak.completed;
+    let mut must = vec![
+        (lost == 0, format!("{lost} calls were lost")),
+        (soak.wrong == 0, format!("{} wrong answers", soak.wrong)),
+        (failed < 1.0, format!("{failed:.2} % failed")),
+        (retries > 0, "nothing was tried again".to_owned()),
+        (left == 0, format!("{left} connections are left")),
+        // The descriptors of the event queue exist from the start.
+        (
+            after <= before,
+            format!("{before} descriptors, then {after}"),
+        ),
+        (
+            most <= before + args.connections.get(),
+            format!("{most} descriptors"),
+        ),
+    ];
     match growth(&samples) {
         Some((early, late)) => {
             println!("memory: {early} KiB after the warm-up, {late} KiB at the end");
-            let bound = early + early / 20 + 1024;
-            must(late <= bound, format!("from {early} KiB to {late} KiB"));
+            let holds = late <= early + early / 20 + 1024;
+            must.push((holds, format!("from {early} KiB to {late} KiB")));
         }
         None => println!("too short to tell about memory"),
     }
-    println!("descriptors: {before} before, {most} at the most, {after} after");
-    for fault in &faults {
-        println!("FAILED: {fault}");
-    }
-    Ok(exit_code(!faults.is_empty()))
+    let faults = must.iter().filter(|(holds, _)| !holds);
+    faults
+        .clone()
+        .for_each(|(_, fault)| println!("FAILED: {fault}"));
+    Ok(exit_code(faults.count() > 0))
 }
 
 fn config(connections: NonZeroUsize) -> HostConfig {
-    let on = [
-        RetryOn::Failure(FailureClass::Refused),
-        RetryOn::Failure(FailureClass::Reset),
-        RetryOn::Failure(FailureClass::ConnectTimeout),
-        RetryOn::Failure(FailureClass::FirstByteTimeout),
-        RetryOn::Failure(FailureClass::ReadTimeout),
-        RetryOn::Failure(FailureClass::Truncated),
-        RetryOn::Status(Statuses::none().and(503..=503)),
-    ];
-    let rule = |on| RetryRule {
-        attempts: ATTEMPTS,
-        backoff: Backoff {
-            initial: Duration::from_millis(5),
-            max: Duration::from_millis(200),
-            ..Backoff::default()
-        },
-        via: RetryVia::Fresh,
-        ..RetryRule::new(on)
-    };
+    let busy = RetryOn::Status(Statuses::none().and(503..=503));
     HostConfig {
         max_connections: connections,
         timeouts: Timeouts {
@@ -171,10 +139,16 @@ fn config(connections: NonZeroUsize) -> HostConfig {
         },
         retry: Retry {
             max_attempts: ATTEMPTS,
-            rules: on.into_iter().map(rule).collect(),
-            // Invalid responses and exceeded limits have no class.
-            hook: Some(std::sync::Arc::new(|failed| {
-                failed.request.is_idempotent().then_some(Duration::ZERO)
+            rules: vec![RetryRule {
+                attempts: ATTEMPTS,
+                via: RetryVia::Fresh,
+                ..RetryRule::new(busy)
+            }],
+            hook: Some(Arc::new(|failed| {
+                failed
+                    .request
+                    .is_idempotent()
+                    .then_some(Duration::from_millis(5))
             })),
             ..Retry::default()
         },
@@ -187,17 +161,17 @@ struct Soak {
     client: HostClient,
     submitted: u64,
     completed: u64,
-    repeatable: Tally,
-    others: Tally,
+    /// Calls that may be repeated and failed nevertheless.
+    failed: u64,
     wrong: u64,
-    spare: Vec<(Request, Response)>,
+    spare: Vec<Response>,
 }
 
 impl Soak {
     fn submit(&mut self) {
         let number = self.submitted;
         self.submitted += 1;
-        let (_, response) = self.spare.pop().unwrap_or_default();
+        let response = self.spare.pop().unwrap_or_default();
         let request = match number % POSTS {
             0 => Request::post(format!("/{number}"), vec![b'x'; (number % 3000) as usize]),
             _ => Request::get(format!("/{number}")),
@@ -208,63 +182,33 @@ impl Soak {
     fn take(&mut self, timeout: Option<Duration>) -> Result<(), Box<dyn Error>> {
         let mut next = self.client.wait(timeout)?.done();
         while let Some(done) = next {
-            self.complete(done);
+            self.completed += 1;
+            match &done.outcome {
+                Ok(()) if done.response.status() == 200 => {
+                    self.wrong += u64::from(done.response.body() != body(done.tag));
+                    self.spare.push(done.response);
+                }
+                // Dropped, not reused: its buffers belong to the caller and may have grown up to the limits.
+                Ok(()) | Err(_) => self.failed += u64::from(!done.tag.is_multiple_of(POSTS)),
+            }
             next = self.client.next_done();
         }
         Ok(())
     }
 
-    fn complete(&mut self, done: Completion) {
-        self.completed += 1;
-        let tally = match done.tag % POSTS {
-            0 => &mut self.others,
-            _ => &mut self.repeatable,
-        };
-        tally.all += 1;
-        match &done.outcome {
-            Ok(()) if done.response.status() == 200 => {
-                self.wrong += u64::from(done.response.body() != body(done.tag));
-                self.spare.push((done.request, done.response));
-            }
-            // Dropped, not reused: its buffers belong to the caller and may have grown up to the limits.
-            Ok(()) | Err(_) => tally.failed += 1,
-        }
-    }
-
     fn tell(&self, began: Instant, sample: Option<&Sample>) {
         let seconds = began.elapsed().as_secs_f64();
         let rate = self.completed as f64 / seconds;
-        let failed = self.repeatable.failed;
         let (kib, open) = sample.map_or((0, 0), |sample| (sample.kib, sample.descriptors));
         println!(
-            "{seconds:5.0} s: {} submitted, {} completed, {rate:.0}/s, {failed} failed, {kib} KiB, {open} descriptors",
-            self.submitted, self.completed,
+            "{seconds:5.0} s: {} submitted, {} completed, {rate:.0}/s, {} failed, {kib} KiB, {open} descriptors",
+            self.submitted, self.completed, self.failed,
         );
-    }
-}
-
-#[derive(Debug, Default)]
-struct Tally {
-    all: u64,
-    failed: u64,
-}
-
-impl Tally {
-    fn share(&self) -> f64 {
-        self.failed as f64 / self.all.max(1) as f64
-    }
-}
-
-impl std::fmt::Display for Tally {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { all, failed } = self;
-        write!(f, "{failed} of {all} ({:.3} %)", 100.0 * self.share())
     }
 }
 
 /// Memory and descriptors of the process at one time.
 struct Sample {
-    at: Instant,
     /// Resident memory in KiB.
     kib: u64,
     descriptors: usize,
@@ -273,7 +217,6 @@ struct Sample {
 impl Sample {
     fn now() -> Result<Self, Box<dyn Error>> {
         Ok(Self {
-            at: Instant::now(),
             kib: memory("self", "VmRSS")?,
             descriptors: descriptors()?,
         })
@@ -289,15 +232,9 @@ fn descriptors() -> Result<usize, Box<dyn Error>> {
 fn growth(samples: &[Sample]) -> Option<(u64, u64)> {
     let warm = &samples[samples.len() / 5..];
     let quarter = warm.len() / 4;
-    let middle = |samples: &[Sample]| {
-        let mut kib: Vec<u64> = samples.iter().map(|sample| sample.kib).collect();
-        kib.sort_unstable();
-        kib.get(kib.len() / 2).copied()
-    };
-    Some((
-        middle(&warm[..quarter])?,
-        middle(&warm[warm.len() - quarter..])?,
-    ))
+    let middle = |samples: &[Sample]| median(samples.iter().map(|sample| sample.kib as f64)) as u64;
+    let ends = (&warm[..quarter], &warm[warm.len() - quarter..]);
+    (quarter > 0).then(|| (middle(ends.0), middle(ends.1)))
 }
 
 /// The body of the response to the request with this number.
@@ -337,128 +274,88 @@ pub fn serve(args: &ServerArgs) -> Result<ExitCode, Box<dyn Error>> {
         })?;
     }
     println!("{}", addresses.join(" "));
-    std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
+    io::copy(&mut io::stdin(), &mut io::sink())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// How a connection fails.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Failure {
-    CloseAtOnce,
-    ResetAtOnce,
-    SilentAtOnce,
-    Close,
-    Reset,
-    Silent,
-    HalfHead,
-    HalfBody,
-    ResetInBody,
-    SilentInBody,
-    Garbage,
-    BadChunk,
-    LongHead,
-    EndlessInterim,
-    Busy,
-    Surplus,
-}
-
-fn converse(mut stream: TcpStream, mut random: Random) -> std::io::Result<()> {
+/// Answers up to eight requests. A tenth of the connections end with something else than an answer.
+fn converse(mut stream: TcpStream, mut random: Random) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let failure = random
-        .roll(Probability::per_mille(100))
-        .then(|| *random.pick(Failure::value_variants()));
-    // The number of requests on this connection.
-    let last = random.within(1..=8);
-    match failure {
-        Some(Failure::CloseAtOnce) => return Ok(()),
-        Some(Failure::ResetAtOnce) => return reset(&stream),
-        Some(Failure::SilentAtOnce) => return silent(&mut stream),
-        _ => {}
-    }
+    let fails = random.roll(Probability::per_mille(100));
+    let mut left = random.within(usize::from(!fails)..=8);
     let mut reader = BufReader::new(stream.try_clone()?);
-    for nth in 1..=last {
+    while left > 0 {
+        left -= 1;
         let Some(number) = hear(&mut reader)? else {
             return Ok(());
         };
-        let body = body(number);
-        let chunked = number % 3 == 0;
-        let says_close = nth == last && random.roll(Probability::per_mille(500));
-        let mut answer = b"HTTP/1.1 200 OK\r\n".to_vec();
-        if says_close {
-            answer.extend_from_slice(b"Connection: close\r\n");
+        let says_close = !fails && left == 0 && random.roll(Probability::per_mille(500));
+        let mut answer = answer(number, says_close);
+        if fails && left == 0 {
+            spoil(&mut answer, &mut random);
         }
-        if chunked {
-            answer.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
-            let head = answer.len();
-            for chunk in body.chunks(1500) {
-                answer.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
-                answer.extend_from_slice(chunk);
-                answer.extend_from_slice(b"\r\n");
-            }
-            answer.extend_from_slice(b"0\r\n\r\n");
-            if let (Some(Failure::BadChunk), true) = (failure, nth == last) {
-                answer.splice(head..head, *b"xyz\r\n");
+        if random.roll(Probability::per_mille(2)) {
+            // Slow, but not a failure.
+            for piece in answer.chunks(answer.len() / 8 + 1) {
+                stream.write_all(piece)?;
+                thread::sleep(Duration::from_millis(10));
             }
         } else {
-            answer.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
-            answer.extend_from_slice(&body);
-        }
-        let Some(failure) = failure.filter(|_| nth == last) else {
-            if random.roll(Probability::per_mille(2)) {
-                // Slow, but not a failure.
-                for piece in answer.chunks(answer.len() / 8 + 1) {
-                    stream.write_all(piece)?;
-                    thread::sleep(Duration::from_millis(10));
-                }
-            } else {
-                stream.write_all(&answer)?;
-            }
-            continue;
-        };
-        // At least the last byte is missing.
-        let cut = random.within(18..=answer.len() - 1);
-        match failure {
-            Failure::Close => {}
-            Failure::Reset => return reset(&stream),
-            Failure::Silent => return silent(&mut stream),
-            Failure::HalfHead => stream.write_all(&answer[..18])?,
-            Failure::HalfBody => stream.write_all(&answer[..cut])?,
-            Failure::ResetInBody => {
-                stream.write_all(&answer[..cut])?;
-                return reset(&stream);
-            }
-            Failure::SilentInBody => {
-                stream.write_all(&answer[..cut])?;
-                return silent(&mut stream);
-            }
-            Failure::Garbage => stream.write_all(b"\x16\x03\x01 this is no HTTP\r\n\r\n")?,
-            Failure::LongHead => {
-                stream.write_all(b"HTTP/1.1 200 OK\r\nX: ")?;
-                while stream.write_all(&[b'x'; 4096]).is_ok() {}
-            }
-            Failure::EndlessInterim => {
-                while stream.write_all(b"HTTP/1.1 102 Wait\r\n\r\n").is_ok() {}
-            }
-            Failure::Busy => {
-                stream.write_all(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")?;
-            }
-            Failure::Surplus => {
-                answer.extend_from_slice(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
-                stream.write_all(&answer)?;
-            }
-            Failure::BadChunk if chunked => stream.write_all(&answer)?,
-            // The response has no chunks.
-            Failure::BadChunk => {
-                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1x\r\n\r\n")?
-            }
-            Failure::CloseAtOnce | Failure::ResetAtOnce | Failure::SilentAtOnce => {}
+            stream.write_all(&answer)?;
         }
     }
-    Ok(())
+    match random.within(0..=2) {
+        // With a linger time of zero, closing sends RST.
+        0 if fails => Ok(set_socket_linger(&stream, Some(Duration::ZERO))?),
+        // Reads until the client closes the connection.
+        1 if fails => io::copy(&mut stream, &mut io::sink()).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// The answer to the request with this number.
+fn answer(number: u64, says_close: bool) -> Vec<u8> {
+    let body = body(number);
+    let mut answer = b"HTTP/1.1 200 OK\r\n".to_vec();
+    if says_close {
+        answer.extend_from_slice(b"Connection: close\r\n");
+    }
+    if number.is_multiple_of(3) {
+        answer.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
+        for chunk in body.chunks(1500) {
+            answer.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+            answer.extend_from_slice(chunk);
+            answer.extend_from_slice(b"\r\n");
+        }
+        answer.extend_from_slice(b"0\r\n\r\n");
+    } else {
+        answer.extend_from_slice(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes());
+        answer.extend_from_slice(&body);
+    }
+    answer
+}
+
+/// Makes something else of an answer, or adds to it.
+fn spoil(answer: &mut Vec<u8>, random: &mut Random) {
+    let head = "HTTP/1.1 200 OK\r\n";
+    *answer = match random.within(0..=7) {
+        // At least the last byte is missing.
+        0 => answer[..random.within(0..=answer.len() - 1)].to_vec(),
+        1 => Vec::new(),
+        2 => "\x16\x03\x01 this is no HTTP\r\n\r\n".into(),
+        3 => format!("{head}Transfer-Encoding: chunked\r\n\r\nxyz\r\n").into(),
+        4 => format!("{head}Content-Length: 1x\r\n\r\n").into(),
+        5 => {
+            let piece = random.pick(&["X: y\r\n", "\r\nHTTP/1.1 102 Wait\r\n"]);
+            format!("HTTP/1.1 102 Wait\r\n{}", piece.repeat(MUCH / 6)).into()
+        }
+        6 => "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".into(),
+        _ => [&**answer, head.as_bytes(), b"Content-Length: 0\r\n\r\n"].concat(),
+    };
 }
 
 /// Reads a request and returns the number in its target. `None` at the end of the connection.
-fn hear(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<u64>> {
+fn hear(reader: &mut BufReader<TcpStream>) -> io::Result<Option<u64>> {
     let (mut line, mut number, mut length) = (String::new(), None, 0);
     loop {
         line.clear();
@@ -474,23 +371,10 @@ fn hear(reader: &mut BufReader<TcpStream>) -> std::io::Result<Option<u64>> {
             length = value.trim().parse().unwrap_or(0);
         }
         if text.is_empty() {
-            std::io::copy(&mut reader.take(length), &mut std::io::sink())?;
+            io::copy(&mut reader.take(length), &mut io::sink())?;
             return Ok(number);
         }
     }
-}
-
-fn reset(stream: &TcpStream) -> std::io::Result<()> {
-    // With a linger time of zero, closing sends RST.
-    Ok(rustix::net::sockopt::set_socket_linger(
-        stream,
-        Some(Duration::ZERO),
-    )?)
-}
-
-/// Reads until the client closes the connection.
-fn silent(stream: &mut TcpStream) -> std::io::Result<()> {
-    std::io::copy(stream, &mut std::io::sink()).map(drop)
 }
 
 /// Number of addresses of the server; with a single one the client could not prefer another.
@@ -501,4 +385,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// One call out of this number is a POST, which is not retried automatically.
 const POSTS: u64 = 16;
 const SAMPLE: Duration = Duration::from_millis(250);
-const LINE: Duration = Duration::from_secs(10);
+const SAMPLES_OF_LINE: usize = 40;
+/// Bytes beyond the limits of the client.
+const MUCH: usize = 1 << 20;
