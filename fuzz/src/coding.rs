@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use courser::proto::BodyMode;
 use courser::{Codings, ErrorKind, Limits, Request, Response};
 
-use crate::asked;
+use crate::response::asked;
 
 const NAMES: [&str; 5] = ["gzip", "deflate", "br", "zstd", "identity"];
 

@@ -6,7 +6,7 @@ use courser::policy::retry_after;
 use courser::proto::BodyMode;
 use courser::{Limits, Request, Response};
 
-use crate::asked;
+use crate::response::asked;
 
 /// The first eight bytes are the current time. The first line after them is a `Retry-After`; the other lines are the
 /// `Keep-Alive` fields of one response.

@@ -13,7 +13,7 @@ use courser::{
     Upstream,
 };
 
-use crate::{Fields, all_fields};
+use crate::response::{Fields, all_fields};
 
 /// The first four bytes choose the number of calls and their methods, the limits, the end of the connection, and how
 /// the rest is cut. The server sends the rest when it has all requests.
