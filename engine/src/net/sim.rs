@@ -128,12 +128,6 @@ impl SimNet {
         self.world().early_wakeups = probability;
     }
 
-    /// Sets the time of which the length of each wait of [`poll`](Net::poll) is a multiple, unless an event ends the wait:
-    /// the system's waits last whole milliseconds. Default: waits are exact.
-    pub fn set_wait_step(&self, step: Duration) {
-        self.world().wait_step = step;
-    }
-
     /// Makes call number `nth` of [`connect`](Net::connect), [`connected`](Net::connected), [`read`](Net::read),
     /// [`read_append`](Net::read_append) or [`write`](Net::write) fail. All calls are counted together, from 0.
     pub fn fail_call(&self, nth: u64, failure: Failure) {

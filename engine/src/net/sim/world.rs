@@ -36,8 +36,6 @@ pub(super) struct World {
     pub(super) woken: Arc<AtomicBool>,
     pub(super) descriptors: usize,
     pub(super) early_wakeups: Probability,
-    /// Waits last a multiple of this; zero if they are exact.
-    pub(super) wait_step: Duration,
     pub(super) failing: Option<(u64, Failure)>,
     pub(super) calls: u64,
     pub(super) open: usize,
@@ -77,7 +75,6 @@ impl World {
             woken: Arc::default(),
             descriptors: usize::MAX,
             early_wakeups: Probability::NEVER,
-            wait_step: Duration::ZERO,
             failing: None,
             calls: 0,
             open: 0,
@@ -373,8 +370,7 @@ impl World {
         self.calls_before = self.calls;
         self.last_read = (0, 0);
         self.names.take_questions(began);
-        let wait = timeout.map(|timeout| whole_steps(timeout, self.wait_step));
-        let mut until = wait.map(|wait| began.saturating_add(wait));
+        let mut until = timeout.map(|timeout| began.saturating_add(timeout));
         let mut steps = 0;
         loop {
             self.run_events();
@@ -1040,14 +1036,6 @@ fn trace_result(result: Result<usize, Errno>) -> Option<Result<usize, i32>> {
         Ok(n) => Some(Ok(n)),
         Err(Errno::AGAIN) => None,
         Err(error) => Some(Err(error.raw_os_error())),
-    }
-}
-
-/// The time, rounded up to a multiple of the step, if there is one.
-fn whole_steps(time: Duration, step: Duration) -> Duration {
-    match time.as_nanos().checked_rem(step.as_nanos()) {
-        None | Some(0) => time,
-        Some(over) => time.saturating_add(step - Duration::from_nanos(over as u64)),
     }
 }
 
