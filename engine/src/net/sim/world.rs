@@ -1,7 +1,6 @@
 //! The state of the simulation: the queue of future events, the connections, and the clock.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,8 +22,8 @@ pub(super) struct World {
     random: Random,
     /// Random numbers that the client draws, from a generator of their own: one draw more does not change the network.
     pub(super) jitter: Random,
-    queue: BinaryHeap<Reverse<Scheduled>>,
-    /// Orders events with the same time.
+    /// Connections and their events, by time and then in the order in which they were scheduled.
+    queue: BTreeMap<(Duration, u64), (u64, SimEvent)>,
     scheduled: u64,
     hosts: BTreeMap<Address, Host>,
     pub(super) names: NameService,
@@ -66,7 +65,7 @@ impl World {
             jitter: random.fork(),
             random,
             names: NameService::new(seed),
-            queue: BinaryHeap::new(),
+            queue: BTreeMap::new(),
             scheduled: 0,
             hosts: BTreeMap::new(),
             connections: BTreeMap::new(),
@@ -429,11 +428,13 @@ impl World {
         };
         // epoll reports the whole state with each edge, kqueue the edge alone.
         let whole_state = self.random.roll(EVEN);
-        for id in self.ready.drain(..count) {
+        let reported: Vec<u64> = self.ready.drain(..count).collect();
+        for id in reported {
             let Some(connection) = self.connections.get_mut(&id) else {
                 continue;
             };
             let event = connection.report(whole_state);
+            let spurious = connection.link.faults.spurious;
             let Event {
                 readable,
                 writable,
@@ -445,47 +446,35 @@ impl World {
                 writable,
                 closed,
             };
-            if self.tracing {
-                self.trace.push(Entry {
-                    at: self.elapsed,
-                    connection: id,
-                    what,
-                });
-            }
+            self.log(id, what);
             events.push(event);
-            if self.random.roll(connection.link.faults.spurious) {
+            if self.random.roll(spurious) {
                 let at = self.elapsed + self.random.duration(&(Duration::ZERO..=SOON));
-                let readiness = *self
-                    .random
-                    .pick(&[Readiness::READABLE, Readiness::WRITABLE]);
-                push(
-                    &mut self.queue,
-                    &mut self.scheduled,
-                    at,
-                    id,
-                    SimEvent::Readiness(readiness),
-                );
+                let either = [Readiness::READABLE, Readiness::WRITABLE];
+                let readiness = *self.random.pick(&either);
+                self.schedule(at, id, SimEvent::Readiness(readiness));
             }
         }
     }
 
     fn next_event_at(&self) -> Option<Duration> {
-        let next = self.queue.peek().map(|Reverse(due)| due.at);
+        let next = self.queue.first_key_value().map(|((at, _), _)| *at);
         next.into_iter().chain(self.names.next_answer_at()).min()
     }
 
     fn run_events(&mut self) {
         self.names.deliver_answers(self.elapsed);
-        while let Some(Reverse(due)) = self.queue.peek()
-            && due.at <= self.elapsed
-            && let Some(Reverse(due)) = self.queue.pop()
+        while let Some(due) = self.queue.first_entry()
+            && due.key().0 <= self.elapsed
         {
-            self.apply_event(due.connection, due.what);
+            let (connection, what) = due.remove();
+            self.apply_event(connection, what);
         }
     }
 
     fn schedule(&mut self, at: Duration, id: u64, what: SimEvent) {
-        push(&mut self.queue, &mut self.scheduled, at, id, what);
+        self.queue.insert((at, self.scheduled), (id, what));
+        self.scheduled += 1;
     }
 
     fn event_soon(&mut self, id: u64, readiness: Readiness) {
@@ -608,6 +597,7 @@ impl World {
         let Some(host) = self.hosts.get_mut(&connection.to) else {
             return;
         };
+        let mut at = connection.server_free_at.max(self.elapsed);
         let mut steps = Vec::new();
         callback(
             host.server.as_mut(),
@@ -618,24 +608,18 @@ impl World {
                 actions: &mut steps,
             },
         );
-        let mut at = connection.server_free_at.max(self.elapsed);
         for step in steps {
             match step {
                 ServerAction::Wait(time) => at += time,
                 ServerAction::Timer(after, _) => {
-                    let what = SimEvent::ServerAction(step);
-                    push(&mut self.queue, &mut self.scheduled, at + after, id, what);
+                    self.schedule(at + after, id, SimEvent::ServerAction(step));
                 }
-                _ => push(
-                    &mut self.queue,
-                    &mut self.scheduled,
-                    at,
-                    id,
-                    SimEvent::ServerAction(step),
-                ),
+                _ => self.schedule(at, id, SimEvent::ServerAction(step)),
             }
         }
-        connection.server_free_at = at;
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.server_free_at = at;
+        }
     }
 
     fn apply_action(&mut self, id: u64, step: ServerAction) {
@@ -761,10 +745,9 @@ impl World {
     // ---- trace and panics
 
     fn log(&mut self, connection: u64, what: Trace) {
-        let at = self.elapsed;
         if self.tracing {
             self.trace.push(Entry {
-                at,
+                at: self.elapsed,
                 connection,
                 what,
             });
@@ -984,51 +967,6 @@ impl SimEvent {
     fn crosses_network(&self) -> bool {
         !matches!(self, Self::Readiness(_) | Self::ServerAction(_))
     }
-}
-
-/// An event at a time. Ordered by time, then by when it was scheduled.
-struct Scheduled {
-    at: Duration,
-    order: u64,
-    connection: u64,
-    what: SimEvent,
-}
-
-impl PartialEq for Scheduled {
-    fn eq(&self, other: &Self) -> bool {
-        self.order == other.order
-    }
-}
-
-impl Eq for Scheduled {}
-
-impl PartialOrd for Scheduled {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Scheduled {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
-    }
-}
-
-fn push(
-    queue: &mut BinaryHeap<Reverse<Scheduled>>,
-    scheduled: &mut u64,
-    at: Duration,
-    connection: u64,
-    what: SimEvent,
-) {
-    let order = *scheduled;
-    *scheduled += 1;
-    queue.push(Reverse(Scheduled {
-        at,
-        order,
-        connection,
-        what,
-    }));
 }
 
 fn trace_result(result: Result<usize, Errno>) -> Option<Result<usize, i32>> {
