@@ -230,7 +230,7 @@ proptest! {
 
     #[test]
     fn exchanges(
-        choices in prop::collection::vec(prop_oneof![2 => Just(0), 3 => any::<u8>()], 60),
+        choices in prop::collection::vec(prop_oneof![2 => Just(0), 3 => any::<u8>()], 12),
         script in prop::collection::vec(prop_oneof![3 => 0u8..96, 2 => 200u8..228, 1 => any::<u8>()], 0..60),
     ) {
         fuzz::exchange(&[choices, script].concat());
