@@ -6,9 +6,9 @@
 mod common;
 
 use std::fs;
-use std::future::Future;
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::rc::Rc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ use courser::{
     Request, Response, Shared, SharedConfig, TlsConfig, TlsRoots, Upstream,
 };
 use criterion::measurement::WallTime;
-use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Bencher, BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use tempfile::NamedTempFile;
 use tokio::runtime::Runtime;
 use tokio::task::{LocalSet, spawn_local};
@@ -88,79 +88,79 @@ fn measure(
         let shared = Shared::driven(SharedConfig::default(), client);
         let (shared, driver) = shared.expect("a shared client");
         runtime.spawn(driver.run_on_tokio());
-        let mut idle: Vec<_> = (0..in_flight)
-            .map(|_| (Request::get(&*target.url), Response::new()))
-            .collect();
-        measure_rounds(bencher, |rounds| {
-            let tasks = idle.drain(..).map(|(mut request, mut response)| {
-                let shared = shared.clone();
-                async move {
-                    for _ in 0..rounds {
-                        let done = shared.send(Call::new(request, response)).await;
-                        done.outcome.expect("an answer");
-                        (request, response) = (done.request, done.response);
-                    }
-                    (request, response)
-                }
-            });
-            let (took, states) = run_all(&runtime, tasks);
-            idle = states;
-            took
-        });
+        let buffers = || (Request::get(&*target.url), Response::new());
+        measure_tasks(
+            bencher,
+            &runtime,
+            in_flight,
+            buffers,
+            async move |(request, response)| {
+                let done = shared.send(Call::new(request, response)).await;
+                done.outcome.expect("an answer");
+                (done.request, done.response)
+            },
+        );
     });
     group.bench_function("hyper", |bencher| {
-        let runtime = runtime();
         let exchange = peers::hyper::Exchange::new(target, site.root()).expect("a URL");
-        let mut idle: Vec<_> = (0..in_flight).map(|_| None).collect();
-        measure_rounds(bencher, |rounds| {
-            let tasks = idle.drain(..).map(|mut connection| {
-                let exchange = exchange.clone();
-                async move {
-                    for _ in 0..rounds {
-                        exchange.run(&mut connection).await.expect("an answer");
-                    }
-                    connection
-                }
-            });
-            let (took, states) = run_all(&runtime, tasks);
-            idle = states;
-            took
-        });
+        let connection = || None;
+        measure_tasks(
+            bencher,
+            &runtime(),
+            in_flight,
+            connection,
+            async move |mut connection| {
+                let answer = exchange.run(&mut connection).await;
+                answer.expect("an answer");
+                connection
+            },
+        );
     });
     group.bench_function("reqwest", |bencher| {
-        let runtime = runtime();
         let client = peers::reqwest::client(site.root()).expect("a client");
         let asked = peers::reqwest::Asked::get(&target.url).expect("a URL");
-        measure_rounds(bencher, |rounds| {
-            let tasks = (0..in_flight).map(|_| {
-                let (client, asked) = (client.clone(), asked.clone());
-                async move {
-                    for _ in 0..rounds {
-                        let answer = peers::reqwest::exchange(&client, &asked).await;
-                        answer.expect("an answer");
-                    }
-                }
-            });
-            run_all(&runtime, tasks).0
-        });
+        measure_tasks(
+            bencher,
+            &runtime(),
+            in_flight,
+            || (),
+            async move |()| {
+                let answer = peers::reqwest::exchange(&client, &asked).await;
+                answer.expect("an answer");
+            },
+        );
     });
 }
 
-/// Runs tasks until all have ended. Returns how long that took, and what they return.
-fn run_all<T: Future<Output: 'static> + 'static>(
+/// Measures so many tasks that make one exchange after another. Each exchange takes a state, and returns it for the next.
+fn measure_tasks<S: 'static>(
+    bencher: &mut Bencher<'_>,
     runtime: &Runtime,
-    tasks: impl Iterator<Item = T>,
-) -> (Duration, Vec<T::Output>) {
-    let began = Instant::now();
-    let outputs = LocalSet::new().block_on(runtime, async {
-        let tasks: Vec<_> = tasks.map(spawn_local).collect();
-        let mut outputs = Vec::new();
-        for task in tasks {
-            outputs.push(task.await.expect("the task has ended"));
-        }
-        outputs
+    in_flight: usize,
+    new: impl Fn() -> S,
+    exchange: impl AsyncFn(S) -> S + 'static,
+) {
+    let exchange = Rc::new(exchange);
+    let mut idle: Vec<S> = (0..in_flight).map(|_| new()).collect();
+    measure_rounds(bencher, |rounds| {
+        let began = Instant::now();
+        LocalSet::new().block_on(runtime, async {
+            let spawn = |mut state| {
+                let exchange = Rc::clone(&exchange);
+                spawn_local(async move {
+                    for _ in 0..rounds {
+                        state = exchange(state).await;
+                    }
+                    state
+                })
+            };
+            let tasks: Vec<_> = idle.drain(..).map(spawn).collect();
+            for task in tasks {
+                idle.push(task.await.expect("the task has ended"));
+            }
+        });
+        began.elapsed()
     });
-    (began.elapsed(), outputs)
 }
 
 /// A server, which runs until the program ends.

@@ -5,12 +5,12 @@
 
 use std::error::Error;
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use courser::{Client, Config, Response};
 
 use crate::check::write_lines;
 use crate::find::finder;
@@ -102,24 +102,20 @@ impl Bench<'_> {
         let store = store.as_secs_f64() * 1e6 / urls as f64;
         println!("{urls} new URLs, checked once, results stored; one core");
         println!("                              courser     bar   published pipeline");
-        println!(
-            "URLs a minute              {rate:>10.0} {:>7} {:>12}",
-            "≥ 10^6", 22_000
-        );
-        println!("  by its processor time    {by_cpu:>10.0} {:>7}", "≥ 10^6");
-        println!(
-            "P95 of an answer, ms       {:>10.1} {:>7} {:>12}",
-            p95 * 1e3,
-            "≤ 20",
-            415
-        );
-        println!(
-            "highest memory, MiB        {:>10.1} {:>7} {:>12}",
-            memory as f64 / 1024.0,
-            "≤ 64",
-            "180-290"
-        );
-        println!("CPU of the store, µs a URL {store:>10.1} {:>7}", "≤ 20");
+        for (what, measured, bar, published) in [
+            ("URLs a minute", rate, "≥ 10^6", "22000"),
+            ("  by its processor time", by_cpu, "≥ 10^6", ""),
+            ("P95 of an answer, ms", p95 * 1e3, "≤ 20", "415"),
+            (
+                "highest memory, MiB",
+                memory as f64 / 1024.0,
+                "≤ 64",
+                "180-290",
+            ),
+            ("CPU of the store, µs a URL", store, "≤ 20", ""),
+        ] {
+            println!("{what:<26} {measured:>10.1} {bar:>7} {published:>12}");
+        }
         Ok(memory > MEMORY)
     }
 
@@ -253,17 +249,11 @@ struct Service {
 
 impl Service {
     fn get(&self, path: &str) -> Result<(u16, String), Box<dyn Error>> {
-        let mut stream = TcpStream::connect(&self.address)?;
-        write!(
-            stream,
-            "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
-            self.address
-        )?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        let status = text.get(9..12).and_then(|status| status.parse().ok());
-        let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        Ok((status.ok_or("no status")?, body.to_owned()))
+        let mut response = Response::new();
+        let url = format!("http://{}{path}", self.address);
+        Client::new(Config::default())?.get(&url, &mut response)?;
+        let body = String::from_utf8(response.body().to_vec())?;
+        Ok((response.status(), body))
     }
 
     fn metrics(&self) -> Result<Metrics, Box<dyn Error>> {

@@ -119,174 +119,128 @@ const GET: Workload = Workload {
 };
 
 /// Other bodies and methods, with fewer connections, so that buffers stay in the caches of the processor.
-const FEW: Workload = Workload {
-    connections: 32,
-    ..GET
-};
+const FEW: Workload = GET.over(32);
 
 const POST: Workload = Workload {
     method: "POST",
-    clients: &["limit", "wrk", "host", "client", "hyper", "reqwest", "ureq"],
-    ..FEW
+    ..FEW.by(&["limit", "wrk", "host", "client", "hyper", "reqwest", "ureq"])
 };
 
 const PIPELINED: Workload = Workload {
-    connections: 8,
-    clients: &["limit", "wrk", "host", "pipeline", "fasthttp"],
     courser: "pipeline",
     ..GET
+        .over(8)
+        .by(&["limit", "wrk", "host", "pipeline", "fasthttp"])
 };
 
 /// Open loop: latencies are measured from the time at which a request was due.
-const OPEN: Workload = Workload {
-    clients: &["limit", "host", "client", "hyper", "reqwest", "ureq"],
-    ..GET
-};
+const OPEN: Workload = GET.by(&["limit", "host", "client", "hyper", "reqwest", "ureq"]);
+
+impl Workload {
+    const fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
+    }
+
+    const fn over(self, connections: u32) -> Self {
+        Self {
+            connections,
+            ..self
+        }
+    }
+
+    const fn at(self, path: &'static str) -> Self {
+        Self { path, ..self }
+    }
+
+    const fn deep(self, depth: u32) -> Self {
+        Self { depth, ..self }
+    }
+
+    const fn by(self, clients: &'static [&'static str]) -> Self {
+        Self { clients, ..self }
+    }
+}
 
 const ALL: &[Workload] = &[
     Workload {
-        name: "get-1",
-        connections: 1,
-        clients: &[
+        courser: "call",
+        ..GET.named("get-1").over(1).by(&[
             "limit", "wrk", "host", "client", "call", "busy", "hyper", "reqwest", "ureq",
             "fasthttp", "net/http",
-        ],
-        courser: "call",
-        ..GET
+        ])
     },
+    GET.named("get-8").over(8),
+    GET.named("get-64"),
+    GET.named("get-512").over(512),
+    GET.named("get-4096").over(4096),
+    // No clients with a thread for each connection, and not wrk, whose time ends before it has connected.
+    GET.named("get-20000")
+        .over(20_000)
+        .by(&["limit", "host", "client", "hyper", "reqwest"]),
+    FEW.named("body-1k").at("/1k"),
+    FEW.named("body-16k").at("/16k"),
+    FEW.named("body-1m").at("/1m"),
+    FEW.named("chunked").at("/chunked"),
+    FEW.named("close").at("/close"),
     Workload {
-        name: "get-8",
-        connections: 8,
-        ..GET
-    },
-    Workload {
-        name: "get-64",
-        ..GET
-    },
-    Workload {
-        name: "get-512",
-        connections: 512,
-        ..GET
-    },
-    Workload {
-        name: "get-4096",
-        connections: 4096,
-        ..GET
-    },
-    Workload {
-        name: "get-20000",
-        connections: 20_000,
-        // No clients with a thread for each connection, and not wrk, whose time ends before it has connected.
-        clients: &["limit", "host", "client", "hyper", "reqwest"],
-        ..GET
-    },
-    Workload {
-        name: "body-1k",
-        path: "/1k",
-        ..FEW
-    },
-    Workload {
-        name: "body-16k",
-        path: "/16k",
-        ..FEW
-    },
-    Workload {
-        name: "body-1m",
-        path: "/1m",
-        ..FEW
-    },
-    Workload {
-        name: "chunked",
-        path: "/chunked",
-        ..FEW
-    },
-    Workload {
-        name: "close",
-        path: "/close",
-        ..FEW
-    },
-    Workload {
-        name: "head",
         method: "HEAD",
-        clients: &["limit", "host", "client", "hyper", "reqwest", "ureq"],
         ..FEW
+            .named("head")
+            .by(&["limit", "host", "client", "hyper", "reqwest", "ureq"])
     },
     Workload {
-        name: "post-1k",
         body: 1 << 10,
-        ..POST
+        ..POST.named("post-1k")
     },
     Workload {
-        name: "post-1m",
         body: 1 << 20,
-        ..POST
+        ..POST.named("post-1m")
     },
     Workload {
-        name: "tls",
         tls: true,
-        clients: &["wrk", "host", "client", "hyper", "reqwest", "ureq"],
         ..GET
+            .named("tls")
+            .by(&["wrk", "host", "client", "hyper", "reqwest", "ureq"])
     },
     Workload {
-        name: "tls-pipelining-16",
         tls: true,
-        depth: 16,
-        clients: &["wrk", "host", "pipeline"],
         ..PIPELINED
+            .named("tls-pipelining-16")
+            .deep(16)
+            .by(&["wrk", "host", "pipeline"])
     },
     Workload {
-        name: "handshakes",
-        path: "/close",
         tls: true,
-        clients: &["host", "client", "hyper", "reqwest"],
         ..GET
+            .named("handshakes")
+            .at("/close")
+            .by(&["host", "client", "hyper", "reqwest"])
     },
+    PIPELINED.named("pipelining-4").deep(4),
+    PIPELINED.named("pipelining-16").deep(16),
+    PIPELINED.named("pipelining-64").deep(64),
+    PIPELINED.named("pipelining-256").deep(256),
     Workload {
-        name: "pipelining-4",
-        depth: 4,
-        ..PIPELINED
-    },
-    Workload {
-        name: "pipelining-16",
-        depth: 16,
-        ..PIPELINED
-    },
-    Workload {
-        name: "pipelining-64",
-        depth: 64,
-        ..PIPELINED
-    },
-    Workload {
-        name: "pipelining-256",
-        depth: 256,
-        ..PIPELINED
-    },
-    Workload {
-        name: "shared",
-        clients: &["blocking", "ureq"],
         courser: "blocking",
-        ..GET
+        ..GET.named("shared").by(&["blocking", "ureq"])
     },
     Workload {
-        name: "async",
-        clients: &["driven", "send", "host", "reqwest"],
         courser: "driven",
         ..GET
+            .named("async")
+            .by(&["driven", "send", "host", "reqwest"])
     },
     Workload {
-        name: "open-25",
         share: Some(0.25),
-        ..OPEN
+        ..OPEN.named("open-25")
     },
     Workload {
-        name: "open-50",
         share: Some(0.5),
-        ..OPEN
+        ..OPEN.named("open-50")
     },
     Workload {
-        name: "open-75",
         share: Some(0.75),
-        ..OPEN
+        ..OPEN.named("open-75")
     },
 ];
 
