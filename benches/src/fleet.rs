@@ -21,6 +21,7 @@ use verdict::Answer;
 use verdict::Verdict;
 use verdict::life::{Context, Profile};
 
+use crate::process::times;
 use crate::report::exit_code;
 
 #[path = "../../crawler-cli/tests/common/cluster.rs"]
@@ -291,28 +292,16 @@ fn answer(due: &DueUrl, now: Timestamp, random: &mut Random) -> Judgement {
 
 /// The processor time of a server, with all its processes.
 fn server_time(cluster: &Cluster) -> Result<Duration, Box<dyn Error>> {
-    let first = cluster.first_process().as_raw_nonzero().to_string();
-    let mut ticks = 0;
-    for entry in fs::read_dir("/proc")?.flatten() {
-        let Ok(text) = fs::read_to_string(entry.path().join("stat")) else {
-            continue;
-        };
-        let own = text.split(' ').next() == Some(&first);
-        // After the name, which ends with the last parenthesis: the state, the parent, and from the 12th on the times.
-        let fields: Vec<&str> = match text.rsplit_once(") ") {
-            Some((_, rest)) => rest.split(' ').collect(),
-            None => continue,
-        };
-        if own || fields.get(1) == Some(&first.as_str()) {
-            // Its own, and those of the children that have ended.
-            let times = if own { 11..15 } else { 11..13 };
-            let times = fields.get(times).unwrap_or_default().iter();
-            ticks += times
-                .filter_map(|time| time.parse::<u64>().ok())
-                .sum::<u64>();
+    let first = cluster.first_process().as_raw_nonzero();
+    let (_, mut all) = times(&format!("/proc/{first}/stat"))?;
+    let children = fs::read_to_string(format!("/proc/{first}/task/{first}/children"))?;
+    for child in children.split_whitespace() {
+        // One that has ended since is in the time of the first process, or will be.
+        if let Ok((_, time)) = times(&format!("/proc/{child}/stat")) {
+            all += time;
         }
     }
-    Ok(Duration::from_secs(ticks) / u32::try_from(rustix::param::clock_ticks_per_second())?)
+    Ok(all)
 }
 
 /// The numbers in the first row that a query prints.

@@ -173,7 +173,7 @@ impl Served {
     /// # Errors
     /// The server has ended, or the system is not Linux.
     pub fn cpu_time(&self) -> Result<Duration, Box<dyn Error>> {
-        Ok(times(Path::new(&format!("/proc/{}/stat", self.child.id())))?.1)
+        Ok(times(&format!("/proc/{}/stat", self.child.id()))?.1)
     }
 }
 
@@ -185,11 +185,12 @@ impl Drop for Served {
     }
 }
 
-/// The name of a process or thread and its processor time so far, with the precision of the clock ticks of proc(5).
+/// The name of a process or thread and its processor time so far, with that of the children that have ended, with the
+/// precision of the clock ticks of proc(5).
 ///
 /// # Errors
 /// The process has ended, or the system is not Linux.
-pub fn times(stat: &Path) -> Result<(String, Duration), Box<dyn Error>> {
+pub fn times(stat: &str) -> Result<(String, Duration), Box<dyn Error>> {
     let stat = fs::read_to_string(stat)?;
     // The second field is the name of the program in parentheses, and may contain spaces.
     let (before, fields) = stat.rsplit_once(')').ok_or("stat without a name")?;
@@ -197,7 +198,7 @@ pub fn times(stat: &Path) -> Result<(String, Duration), Box<dyn Error>> {
     let ticks: u64 = fields
         .split_whitespace()
         .skip(UTIME_AFTER_NAME)
-        .take(2)
+        .take(4)
         .map(|field| field.parse().unwrap_or(0))
         .sum();
     let per_second = rustix::param::clock_ticks_per_second();
@@ -205,5 +206,5 @@ pub fn times(stat: &Path) -> Result<(String, Duration), Box<dyn Error>> {
     Ok((name.to_owned(), time))
 }
 
-/// proc(5): `utime` and `stime` are the fields 14 and 15; the name is the second.
+/// proc(5): `utime`, `stime` and the same of the children are the fields 14 to 17; the name is the second.
 const UTIME_AFTER_NAME: usize = 11;

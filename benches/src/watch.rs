@@ -299,7 +299,7 @@ impl Service {
     fn thread_time(&self, name: &str) -> Result<Duration, Box<dyn Error>> {
         let mut all = Duration::ZERO;
         for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let (thread, time) = times(&task?.path().join("stat"))?;
+            let (thread, time) = times(&format!("{}/stat", task?.path().display()))?;
             if thread.starts_with(name) {
                 all += time;
             }
@@ -309,7 +309,7 @@ impl Service {
 
     /// The processor time of the process.
     fn time(&self) -> Result<Duration, Box<dyn Error>> {
-        Ok(times(Path::new(&format!("/proc/{}/stat", self.child.id())))?.1)
+        Ok(times(&format!("/proc/{}/stat", self.child.id()))?.1)
     }
 
     fn stop(mut self) -> Result<(), Box<dyn Error>> {

@@ -28,22 +28,116 @@ impl Place {
     /// The server, the client or a request failed.
     pub(super) fn take(&self, client: &str, workload: &Workload) -> Result<Record, Box<dyn Error>> {
         let served = &Served::on(self.server_core, workload.tls)?;
-        let taking = Taking {
-            client,
-            workload,
-            served,
-            core: self.client_core,
-            duration: self.duration,
+        let before = served.cpu_time()?;
+        let mut sample = match client {
+            "wrk" => self.of_wrk(workload, served)?,
+            _ if go::CLIENTS.contains(&client) => self.of_go(client, workload, served)?,
+            _ => self.of_tool(client, workload, served)?,
         };
-        let server_before = served.cpu_time()?;
-        let (mut sample, requests) = match client {
-            "wrk" => taking.of_wrk()?,
-            _ if go::CLIENTS.contains(&client) => taking.of_go()?,
-            _ => taking.of_tool()?,
-        };
-        let server = served.cpu_time()? - server_before;
-        sample.server_us = server.as_secs_f64() * 1e6 / requests as f64;
+        let server = served.cpu_time()? - before;
+        sample.server_us = server.as_secs_f64() * 1e6 / sample.requests as f64;
         Ok(sample)
+    }
+
+    /// Runs a client of `load`, which does not count the requests of its warm-up.
+    fn of_tool(
+        &self,
+        client: &str,
+        workload: &Workload,
+        served: &Served,
+    ) -> Result<Record, Box<dyn Error>> {
+        let depth = workload.depth_of(client);
+        let mut command = tool("load")?;
+        let warm_up = warm_up(client, workload);
+        command
+            .args(["--client", client])
+            .args(["--connections", &workload.connections.to_string()])
+            .args(["--warm-up", &warm_up.to_string()])
+            .args(["--depth", &depth.to_string()])
+            .args(["--method", workload.method])
+            .args(["--body", &workload.body.to_string()])
+            .arg(served.url(workload.path));
+        let seconds = self.duration.as_secs_f64();
+        match workload.rate {
+            None => command.args(["--seconds", &seconds.to_string()]),
+            // A number instead of a time, so that late requests at the end are counted too.
+            Some(rate) => {
+                let requests = (rate * seconds).max(1.0) as u64;
+                let requests = requests.to_string();
+                command.args(["--rate", &rate.to_string(), "--requests", &requests])
+            }
+        };
+        if let Some(root) = served.root() {
+            command.arg("--root").arg(root);
+        }
+        let output = output_on(self.client_core, &mut command)?;
+        let mut record: Record = serde_json::from_str(&output)?;
+        record.requests += warm_up;
+        Ok(record)
+    }
+
+    fn of_wrk(&self, workload: &Workload, served: &Served) -> Result<Record, Box<dyn Error>> {
+        let mut lua = format!("wrk.method = \"{}\"\n", workload.method);
+        if workload.body > 0 {
+            lua += &format!("wrk.body = string.rep(\"b\", {})\n", workload.body);
+        }
+        if workload.depth > 1 {
+            // wrk can only pipeline a string of several requests.
+            lua += &format!(
+                "init = function(args) local r = {{}} for i = 1, {} do r[i] = wrk.format() end \
+                 requests = table.concat(r) end\nrequest = function() return requests end\n",
+                workload.depth
+            );
+        }
+        let url = served.url(workload.path);
+        let connections = workload.connections as usize;
+        let (mut command, _script) = wrk::command(connections, self.duration, &lua, &url)?;
+        self.of_foreign(&mut command)
+    }
+
+    fn of_go(
+        &self,
+        client: &str,
+        workload: &Workload,
+        served: &Served,
+    ) -> Result<Record, Box<dyn Error>> {
+        let mut command = Command::new(go::program()?);
+        command
+            .env("GOMAXPROCS", "1")
+            .args(["--client", client])
+            .args(["--connections", &workload.connections.to_string()])
+            .args(["--depth", &workload.depth_of(client).to_string()])
+            .args(["--duration", &format!("{}ns", self.duration.as_nanos())])
+            .arg(served.url(workload.path));
+        self.of_foreign(&mut command)
+    }
+
+    /// Runs a client that prints what wrk prints. Its processor time includes its start.
+    fn of_foreign(&self, command: &mut Command) -> Result<Record, Box<dyn Error>> {
+        let [user_before, system_before] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
+        let output = output_on(self.client_core, command)?;
+        let [user, system] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
+        let (requests, requests_per_second) =
+            wrk::numbers(&output).ok_or("it printed something else than expected")?;
+        let per_request = |time: Duration| time.as_secs_f64() * 1e6 / requests as f64;
+        Ok(Record {
+            requests,
+            requests_per_second,
+            user_us: per_request(user - user_before),
+            system_us: per_request(system - system_before),
+            server_us: 0.0,
+            own: None,
+        })
+    }
+}
+
+/// The number of requests of the warm-up, after which all connections are open and buffers have grown. With many
+/// connections, one additional request on each is enough.
+fn warm_up(client: &str, workload: &Workload) -> u64 {
+    let at_once = u64::from(workload.connections * workload.depth_of(client));
+    match workload.rate {
+        Some(rate) => at_once.max((rate / 10.0) as u64),
+        None => (10 * at_once).min((2 * at_once).max(WARM)),
     }
 }
 
@@ -99,113 +193,6 @@ impl Record {
             self.client_busy(),
             self.server_busy()
         )
-    }
-}
-
-/// Takes a sample and counts the requests to the server.
-struct Taking<'a> {
-    client: &'a str,
-    workload: &'a Workload,
-    served: &'a Served,
-    core: usize,
-    duration: Duration,
-}
-
-impl Taking<'_> {
-    /// Runs a client of `load`. It does not count the requests of its warm-up.
-    fn of_tool(&self) -> Result<(Record, u64), Box<dyn Error>> {
-        let (client, workload) = (self.client, self.workload);
-        let depth = workload.depth_of(client);
-        let mut command = tool("load")?;
-        let warm_up = self.warm_up();
-        command
-            .args(["--client", client])
-            .args(["--connections", &workload.connections.to_string()])
-            .args(["--warm-up", &warm_up.to_string()])
-            .args(["--depth", &depth.to_string()])
-            .args(["--method", workload.method])
-            .args(["--body", &workload.body.to_string()])
-            .arg(self.served.url(workload.path));
-        let seconds = self.duration.as_secs_f64();
-        match workload.rate {
-            None => command.args(["--seconds", &seconds.to_string()]),
-            // A number instead of a time, so that late requests at the end are counted too.
-            Some(rate) => {
-                let requests = (rate * seconds).max(1.0) as u64;
-                let requests = requests.to_string();
-                command.args(["--rate", &rate.to_string(), "--requests", &requests])
-            }
-        };
-        if let Some(root) = self.served.root() {
-            command.arg("--root").arg(root);
-        }
-        let output = output_on(self.core, &mut command)?;
-        let record: Record = serde_json::from_str(&output)?;
-        let requests = record.requests + warm_up;
-        Ok((record, requests))
-    }
-
-    /// The number of requests of the warm-up, after which all connections are open and buffers have grown. With many
-    /// connections, one additional request on each is enough.
-    fn warm_up(&self) -> u64 {
-        let workload = self.workload;
-        let at_once = u64::from(workload.connections * workload.depth_of(self.client));
-        match workload.rate {
-            Some(rate) => at_once.max((rate / 10.0) as u64),
-            None => (10 * at_once).min((2 * at_once).max(WARM)),
-        }
-    }
-
-    fn of_wrk(&self) -> Result<(Record, u64), Box<dyn Error>> {
-        let workload = self.workload;
-        let mut lua = format!("wrk.method = \"{}\"\n", workload.method);
-        if workload.body > 0 {
-            lua += &format!("wrk.body = string.rep(\"b\", {})\n", workload.body);
-        }
-        if workload.depth > 1 {
-            // wrk can only pipeline a string of several requests.
-            lua += &format!(
-                "init = function(args) local r = {{}} for i = 1, {} do r[i] = wrk.format() end \
-                 requests = table.concat(r) end\nrequest = function() return requests end\n",
-                workload.depth
-            );
-        }
-        let url = self.served.url(workload.path);
-        let connections = workload.connections as usize;
-        let (mut command, _script) = wrk::command(connections, self.duration, &lua, &url)?;
-        self.of_foreign(&mut command)
-    }
-
-    fn of_go(&self) -> Result<(Record, u64), Box<dyn Error>> {
-        let (client, workload) = (self.client, self.workload);
-        let mut command = Command::new(go::program()?);
-        command
-            .env("GOMAXPROCS", "1")
-            .args(["--client", client])
-            .args(["--connections", &workload.connections.to_string()])
-            .args(["--depth", &workload.depth_of(client).to_string()])
-            .args(["--duration", &format!("{}ns", self.duration.as_nanos())])
-            .arg(self.served.url(workload.path));
-        self.of_foreign(&mut command)
-    }
-
-    /// Runs a client that prints what wrk prints. Its processor time includes its start.
-    fn of_foreign(&self, command: &mut Command) -> Result<(Record, u64), Box<dyn Error>> {
-        let [user_before, system_before] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
-        let output = output_on(self.core, command)?;
-        let [user, system] = cpu_time(UsageWho::RUSAGE_CHILDREN)?;
-        let (requests, requests_per_second) =
-            wrk::numbers(&output).ok_or("it printed something else than expected")?;
-        let per_request = |time: Duration| time.as_secs_f64() * 1e6 / requests as f64;
-        let sample = Record {
-            requests,
-            requests_per_second,
-            user_us: per_request(user - user_before),
-            system_us: per_request(system - system_before),
-            server_us: 0.0,
-            own: None,
-        };
-        Ok((sample, requests))
     }
 }
 
