@@ -190,17 +190,13 @@ impl Bench<'_> {
         write_lines(&page, text.lines().map(link))?;
         let at_once = self.args.connections.to_string();
         let (list, page) = (list.display().to_string(), page.display().to_string());
-        let words = |words: &str| -> Vec<String> {
-            let words = words.replace("@N", &at_once).replace("@LIST", &list);
-            let words = words.replace("@PAGE", &page).replace("@URL", url);
-            words.split(' ').map(str::to_owned).collect()
-        };
-        for (peer, line) in PEERS {
-            let words = words(line);
-            let words = words.iter().map(String::as_str).collect();
-            self.finder.peers(&[(peer, words)], own, rows)?;
-        }
-        Ok(())
+        let values = [
+            ("@N", &*at_once),
+            ("@LIST", &list),
+            ("@PAGE", &page),
+            ("@URL", url),
+        ];
+        self.finder.peers(&PEERS, &values, own, rows)
     }
 }
 

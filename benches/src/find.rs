@@ -173,21 +173,8 @@ impl Bench<'_> {
             if cost.memory > MEMORY {
                 own.faults.push("too much memory".to_owned());
             }
-            let (at_once, url) = (connections.to_string(), &*server.url);
-            let rclone = ["lsf", "-R", "--files-only", "--http-no-head"].into_iter();
-            let rclone = rclone.chain(["--checkers", &at_once, "--include", tree::NAME]);
-            let rclone = rclone.chain(["--http-url", url, ":http:"]).collect();
-            let wget2 = [
-                "--spider",
-                "-r",
-                "-np",
-                "-q",
-                "--max-threads",
-                &at_once,
-                url,
-            ];
-            let peers = [("rclone", rclone), ("wget2", wget2.to_vec())];
-            self.finder.peers(&peers, &own, &mut others)?;
+            let values = [("@N", &*connections.to_string()), ("@URL", &*server.url)];
+            self.finder.peers(&PEERS, &values, &own, &mut others)?;
         }
         own.counts = most.cells();
         others.insert(0, own);
@@ -272,6 +259,15 @@ impl Most {
         [self.surplus, self.connections].map(|count| Some(count.to_string()))
     }
 }
+
+/// Programs that a search is compared with, if they are installed, and their words: connections, and the URL of the server.
+const PEERS: [(&str, &str); 2] = [
+    (
+        "rclone",
+        "lsf -R --files-only --http-no-head --checkers @N --include wanted-*.xml --http-url @URL :http:",
+    ),
+    ("wget2", "--spider -r -np -q --max-threads @N @URL"),
+];
 
 /// Highest memory of a search of the small tree, in KiB.
 const MEMORY: u64 = 64 * 1024;

@@ -109,16 +109,22 @@ impl Finder {
         Ok(paths.len() as f64 / rate)
     }
 
-    /// Runs other programs with their words, as far as they are installed, and adds what they take to `rows`.
+    /// Runs other programs with their words, as far as they are installed, and adds what they take to `rows`. A word that
+    /// `values` names stands for its value.
     pub(crate) fn peers(
         &self,
-        peers: &[(&str, Vec<&str>)],
+        peers: &[(&str, &str)],
+        values: &[(&str, &str)],
         own: &Row,
         rows: &mut Vec<Row>,
     ) -> Result<(), Box<dyn Error>> {
         for (peer, words) in peers.iter().filter(|(peer, _)| installed(peer)) {
             let mut command = self.measured(Path::new(peer))?;
-            command.args(words).current_dir(self.place.path());
+            command.current_dir(self.place.path());
+            for word in words.split(' ') {
+                let value = values.iter().find(|(name, _)| *name == word);
+                command.arg(value.map_or(word, |(_, value)| value));
+            }
             command.stdin(Stdio::null());
             command.stdout(Stdio::null()).stderr(Stdio::null());
             let began = Instant::now();
