@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use courser::policy::retry_after;
 use courser::proto::BodyMode;
 use courser::{Limits, Request, Response};
+use jiff::Timestamp;
 
 use crate::response::asked;
 
@@ -16,6 +17,7 @@ pub fn fields(data: &[u8]) {
     };
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::from_le_bytes(now) % YEAR_9999);
     let mut lines = text.split(|&byte| byte == b'\n');
+    check_date(data, now);
     check_retry_after(lines.next().unwrap_or_default(), now);
     let kept: Vec<&[u8]> = lines.filter(|line| is_field_value(line)).take(8).collect();
     check_keep_alive(&kept);
@@ -39,17 +41,27 @@ fn check_retry_after(value: &[u8], now: SystemTime) {
         return;
     }
     assert_eq!(retry_after(value, None), None, "a date needs a clock");
-    if let Some(at) = reference::date(bare) {
-        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
-        let left = at.duration_since(now).unwrap_or_default();
-        assert_eq!(pause, Some(left), "{}", String::from_utf8_lossy(bare));
-    }
     if let Some(pause) = pause {
         // A second later, the pause is a second shorter.
         let later = retry_after(value, Some(now + Duration::from_secs(1)));
         assert_eq!(later, Some(pause.saturating_sub(Duration::from_secs(1))));
         assert!(pause < Duration::from_secs(YEAR_9999 + 366 * DAY));
     }
+}
+
+/// Each date in the preferred format is read (RFC 9110 §5.6.7). The bytes choose one.
+fn check_date(bytes: &[u8], now: SystemTime) {
+    let chosen = bytes.iter().fold(0u64, |all, byte| {
+        all.wrapping_mul(0x0100_0000_01b3) ^ u64::from(*byte)
+    });
+    let at = Timestamp::UNIX_EPOCH + Duration::from_secs(chosen % (YEAR_9999 - DAY));
+    let date = at.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    let left = SystemTime::from(at).duration_since(now).unwrap_or_default();
+    assert_eq!(
+        retry_after(date.as_bytes(), Some(now)),
+        Some(left),
+        "{date}"
+    );
 }
 
 /// Several lines of a field are one list (RFC 9110 §5.3). The first valid `timeout` of the list counts.
@@ -106,64 +118,3 @@ fn is_field_value(line: &[u8]) -> bool {
 const DAY: u64 = 24 * 60 * 60;
 /// The last second of the year 9999, the last year that an HTTP date can have.
 const YEAR_9999: u64 = 253_402_300_799;
-
-/// A simple reference parser for the preferred format of dates (RFC 9110 §5.6.7).
-mod reference {
-    use super::DAY;
-
-    /// Seconds since 1970 of a date like `Sun, 06 Nov 1994 08:49:37 GMT`. `None` for other formats and for a wrong name
-    /// of the day.
-    pub(super) fn date(text: &[u8]) -> Option<u64> {
-        let text = str::from_utf8(text).ok()?;
-        let (weekday, rest) = text.split_once(", ")?;
-        let parts: Vec<&str> = rest.split(' ').collect();
-        let &[day, month, year, time, "GMT"] = &parts[..] else {
-            return None;
-        };
-        let month = MONTHS.iter().position(|name| *name == month)?;
-        let (day, year) = (number(day, 2)?, number(year, 4)?);
-        let clock: Vec<&str> = time.split(':').collect();
-        let &[hour, minute, second] = &clock[..] else {
-            return None;
-        };
-        let (hour, minute, second) = (number(hour, 2)?, number(minute, 2)?, number(second, 2)?);
-        let sound = (1970..=9999).contains(&year)
-            && (1..=length(month, year)).contains(&day)
-            && hour < 24
-            && minute < 60
-            && second < 60;
-        if !sound {
-            return None;
-        }
-        let years: u64 = (1970..year)
-            .map(|year| 365 + u64::from(is_leap(year)))
-            .sum();
-        let months: u64 = (0..month).map(|month| length(month, year)).sum();
-        let days = years + months + day - 1;
-        // 1 January 1970 was a Thursday.
-        let name = DAYS[(days % 7) as usize];
-        (name == weekday).then(|| days * DAY + hour * 3600 + minute * 60 + second)
-    }
-
-    fn number(digits: &str, length: usize) -> Option<u64> {
-        let plain = digits.len() == length && digits.bytes().all(|byte| byte.is_ascii_digit());
-        plain.then(|| digits.parse().ok()).flatten()
-    }
-
-    fn length(month: usize, year: u64) -> u64 {
-        match month {
-            1 => 28 + u64::from(is_leap(year)),
-            3 | 5 | 8 | 10 => 30,
-            _ => 31,
-        }
-    }
-
-    fn is_leap(year: u64) -> bool {
-        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
-    }
-
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-}
