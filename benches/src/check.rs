@@ -9,8 +9,8 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::find::{Cost, Finder, Server, Tree};
-use crate::table::{Row, measure};
+use crate::find::{Finder, Server, Tree};
+use crate::table::{Cost, Row, measure};
 
 /// Measures crawler-cli check in cases with a bar each, and compares it with wrk and other installed programs.
 #[derive(clap::Parser, Debug)]

@@ -15,9 +15,9 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use self::sample::{Place, median_of_all};
+use self::sample::{Contest, Entrant, Place};
 use self::workload::Workload;
-use crate::measure::{Record, seconds};
+use crate::measure::seconds;
 use crate::memory::raise_descriptors;
 use crate::peers::go;
 use crate::process::{installed, two_cores};
@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Box<dyn Error>> {
             contest.take_round(round, &place);
         }
     }
-    table::print(args, &contests);
+    table::print(args.rounds, args.seconds, &contests);
     let failures = contests.iter().flat_map(|contest| &contest.entrants);
     match failures.filter(|entrant| entrant.failure.is_some()).count() {
         0 => Ok(ExitCode::SUCCESS),
@@ -131,59 +131,6 @@ impl Args {
             return Err("none of these clients is for these workloads".into());
         }
         Ok(contests)
-    }
-}
-
-/// A workload and its clients.
-#[derive(Debug)]
-struct Contest {
-    workload: Workload,
-    entrants: Vec<Entrant>,
-}
-
-/// A client and its samples, one for each round.
-#[derive(Debug)]
-struct Entrant {
-    client: &'static str,
-    samples: Vec<Record>,
-    /// The error after which the client is left out.
-    failure: Option<String>,
-}
-
-impl Contest {
-    fn take_round(&mut self, round: u32, place: &Place) {
-        let name = self.workload.name;
-        for entrant in &mut self.entrants {
-            if entrant.failure.is_some() {
-                continue;
-            }
-            let client = entrant.client;
-            match place.take(client, &self.workload) {
-                Ok(sample) => {
-                    eprintln!("round {round}: {name}: {client}: {}", sample.line());
-                    entrant.samples.push(sample);
-                }
-                Err(error) => {
-                    eprintln!("round {round}: {name}: {client} failed: {error}");
-                    entrant.failure = Some(error.to_string());
-                }
-            }
-        }
-    }
-}
-
-impl Entrant {
-    fn new(client: &'static str) -> Self {
-        Self {
-            client,
-            samples: Vec::new(),
-            failure: None,
-        }
-    }
-
-    /// The median of all rounds; `None` without samples.
-    fn median(&self) -> Option<Record> {
-        (!self.samples.is_empty()).then(|| median_of_all(&self.samples))
     }
 }
 

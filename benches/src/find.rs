@@ -12,13 +12,13 @@ use clap::ValueEnum as _;
 
 use crate::process::Served;
 use crate::serve::{DIRECTORIES, ENTRIES};
-use crate::table::{Row, measure};
+use crate::table::{Cost, Row, measure};
 
 mod client;
 mod nginx;
 mod tree;
 
-pub(crate) use client::{Cost, Finder, finder};
+pub(crate) use client::{Finder, finder};
 pub use client::{PeakArgs, peak};
 pub(crate) use nginx::Server;
 pub(crate) use tree::Tree;

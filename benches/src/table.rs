@@ -6,8 +6,16 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 
-use crate::find::Cost;
 use crate::report::{exit_code, median, name_of};
+
+/// What a process took.
+pub(crate) struct Cost {
+    pub(crate) seconds: f64,
+    /// Seconds of CPU, in the program and in the kernel for it.
+    pub(crate) cpu: f64,
+    /// Highest resident memory, in KiB.
+    pub(crate) memory: u64,
+}
 
 /// One line of the table.
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! Takes one sample: one client with one workload in one round.
+//! Takes samples: one client with one workload in one round each.
 
 use std::error::Error;
 use std::process::Command;
@@ -11,6 +11,59 @@ use crate::measure::{Own, Record, cpu_time};
 use crate::peers::{go, wrk};
 use crate::process::{Served, output_on, tool};
 use crate::report::median;
+
+/// A workload and its clients.
+#[derive(Debug)]
+pub(super) struct Contest {
+    pub(super) workload: Workload,
+    pub(super) entrants: Vec<Entrant>,
+}
+
+/// A client and its samples, one for each round.
+#[derive(Debug)]
+pub(super) struct Entrant {
+    pub(super) client: &'static str,
+    samples: Vec<Record>,
+    /// The error after which the client is left out.
+    pub(super) failure: Option<String>,
+}
+
+impl Contest {
+    pub(super) fn take_round(&mut self, round: u32, place: &Place) {
+        let name = self.workload.name;
+        for entrant in &mut self.entrants {
+            if entrant.failure.is_some() {
+                continue;
+            }
+            let client = entrant.client;
+            match place.take(client, &self.workload) {
+                Ok(sample) => {
+                    eprintln!("round {round}: {name}: {client}: {}", sample.line());
+                    entrant.samples.push(sample);
+                }
+                Err(error) => {
+                    eprintln!("round {round}: {name}: {client} failed: {error}");
+                    entrant.failure = Some(error.to_string());
+                }
+            }
+        }
+    }
+}
+
+impl Entrant {
+    pub(super) fn new(client: &'static str) -> Self {
+        Self {
+            client,
+            samples: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// The median of all rounds; `None` without samples.
+    pub(super) fn median(&self) -> Option<Record> {
+        (!self.samples.is_empty()).then(|| median_of_all(&self.samples))
+    }
+}
 
 /// The cores for client and server, and the duration of a sample.
 #[derive(Debug)]

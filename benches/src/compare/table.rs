@@ -1,17 +1,19 @@
 //! Prints the medians as Markdown: a table for each workload, a table with the ratios of courser's client to the
 //! others, and the bars.
 
-use super::{Args, Contest};
+use std::time::Duration;
+
+use super::sample::{Contest, Entrant};
 use crate::measure::Record;
 
 /// Prints all tables, as far as there are numbers.
-pub(super) fn print(args: &Args, contests: &[Contest]) {
+pub(super) fn print(rounds: u32, duration: Duration, contests: &[Contest]) {
     let results: Vec<Result<'_>> = contests.iter().map(Result::of).collect();
     println!(
         "Server and client on one core each; medians of {} rounds of {:?}. The server's share of its core is that of its \
          whole run, so with many connections accepting them is most of it. User time is sampled by the system, and means \
          little below some seconds in all.",
-        args.rounds, args.seconds
+        rounds, duration
     );
     for result in &results {
         result.print();
@@ -32,7 +34,7 @@ impl<'a> Result<'a> {
         let entrants = contest.entrants.iter();
         Self {
             contest,
-            medians: entrants.map(super::Entrant::median).collect(),
+            medians: entrants.map(Entrant::median).collect(),
         }
     }
 

@@ -13,7 +13,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use crate::measure::cpu_time;
 use crate::peers::wrk;
 use crate::process::{installed, output_on, spawn_on, tool, two_cores};
-use crate::table::Row;
+use crate::table::{Cost, Row};
 
 /// Runs clients on one core.
 pub(crate) struct Finder {
@@ -23,15 +23,6 @@ pub(crate) struct Finder {
     /// For files of the servers and of the clients.
     pub(crate) place: tempfile::TempDir,
     peak: tempfile::NamedTempFile,
-}
-
-/// What a process took.
-pub(crate) struct Cost {
-    pub(crate) seconds: f64,
-    /// Seconds of CPU, in the program and in the kernel for it.
-    pub(crate) cpu: f64,
-    /// Highest resident memory, in KiB.
-    pub(crate) memory: u64,
 }
 
 impl Finder {
