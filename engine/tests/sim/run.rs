@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::num::NonZeroUsize;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,9 +13,9 @@ use courser::net::sim::{Entry, HttpServer, ReceivedRequest, SimNet, Trace};
 use courser::net::{Address, Net as _};
 use courser::policy::{LatePolicy, Overflow, Pipelined, WaitPolicy};
 use courser::{
-    Call, CallId, Client, Completion, Config, Counters, Error, ErrorKind, HostClient, HostConfig,
-    PipelineClient, PipelineConfig, Proxies, Proxy, Read, Redirects, Report, Request, Response,
-    Sent, Timeouts, Upstream, Waited,
+    Call, CallId, Client, Completion, Config, Error, ErrorKind, HostClient, HostConfig, HttpClient,
+    PipelineClient, PipelineConfig, Proxies, Proxy, Read, Redirects, Report, Request,
+    Response, Sent, Timeouts, Upstream, Waited,
 };
 
 use crate::plan::{
@@ -139,11 +140,22 @@ macro_rules! either {
     };
 }
 
-impl AnyClient {
-    fn submit(&mut self, call: Call) -> CallId {
-        either!(self, client => client.submit(call))
-    }
+/// What all clients have in common.
+impl Deref for AnyClient {
+    type Target = dyn HttpClient;
 
+    fn deref(&self) -> &Self::Target {
+        either!(self, client => client)
+    }
+}
+
+impl DerefMut for AnyClient {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        either!(self, client => client)
+    }
+}
+
+impl AnyClient {
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Waited> {
         driving(|| either!(self, client => client.wait(timeout)))
     }
@@ -181,32 +193,12 @@ impl AnyClient {
         })
     }
 
-    fn cancel(&mut self, id: CallId) -> bool {
-        either!(self, client => client.cancel(id))
-    }
-
-    fn resume(&mut self, id: CallId) {
-        either!(self, client => client.resume(id));
-    }
-
-    fn readable_body(&mut self) -> Option<CallId> {
-        either!(self, client => client.readable_body())
-    }
-
     fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<Read, Error> {
         either!(self, client => client.read_body(id, buf))
     }
 
     fn close_idle(&mut self) -> usize {
         either!(self, client => client.close_idle())
-    }
-
-    fn counters(&self) -> Counters {
-        either!(self, client => client.counters())
-    }
-
-    fn in_flight(&self) -> usize {
-        either!(self, client => client.in_flight())
     }
 }
 
