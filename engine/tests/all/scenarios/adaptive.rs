@@ -126,11 +126,12 @@ fn only_completed_calls_are_recorded() {
     for _ in 0..100 {
         server.once.set(Some(10_000 * MS));
         let call = Call::new(Request::get("/"), Response::new()).timeouts(patient.clone());
-        client.submit(call);
-        next(&mut client).outcome.unwrap();
+        client.perform(call).outcome.unwrap();
         server.once.set(Some(10_000 * MS));
-        client.submit(Call::new(Request::get("/"), Response::new()).timeout(MS));
-        next(&mut client).outcome.unwrap_err();
+        client
+            .perform(Call::new(Request::get("/"), Response::new()).timeout(MS))
+            .outcome
+            .unwrap_err();
         server.once.set(Some(10_000 * MS));
         let id = client.submit(Call::new(Request::get("/"), Response::new()));
         assert!(client.wait(Some(MS)).unwrap().done().is_none());
@@ -194,8 +195,7 @@ fn in_a_pipeline_the_wait_begins_when_an_answer_is_next() {
     }
     server.once.set(Some(3_600_000 * MS));
     let began = net.now();
-    client.submit(call());
-    let error = next(&mut client).outcome.unwrap_err();
+    let error = client.perform(call()).outcome.unwrap_err();
     assert_adaptive(&error);
     assert!(
         is_twice(net.now() - began, 100 * MS),

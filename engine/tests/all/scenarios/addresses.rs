@@ -111,8 +111,7 @@ fn a_proxy_may_be_private() {
     let mut client = client_of(&net, guarded(AddressPolicy::deny_private()));
     let mut run = |url: &str| -> Completion {
         let call = Call::new(Request::get(url), Response::new());
-        client.submit(call.proxies(proxy("http")));
-        next(&mut client)
+        client.perform(call.proxies(proxy("http")))
     };
     // The address of the name is not known here.
     run("http://2.sim/").outcome.unwrap();
@@ -153,6 +152,5 @@ fn a_policy_for_proxies_and_one_for_names() {
     let mut client = client_of(&net, config);
     client.get("http://8.8.8.8/", &mut Response::new()).unwrap();
     let call = Call::new(Request::get("http://2.sim/"), Response::new());
-    client.submit(call.proxies(proxy("socks5")));
-    denied(next(&mut client).outcome);
+    denied(client.perform(call.proxies(proxy("socks5"))).outcome);
 }

@@ -9,8 +9,8 @@ use courser::net::sim::{Faults, Link, Peer, Probability, ScriptedAnswer, SimNet,
 use courser::net::{Address, Net as _};
 use courser::policy::{BalanceConfig, BreakerConfig, RetryOn, RetryRule, RetryVia, Statuses};
 use courser::{
-    Answer, Backoff, Call, Completion, ErrorKind, HostClient, HostConfig, Observer, ObserverEvent,
-    Request, Response, Retry, Upstream,
+    Answer, Backoff, Call, ErrorKind, HostClient, HostConfig, Observer, ObserverEvent, Request,
+    Response, Retry, Upstream,
 };
 
 use super::{MS, rest};
@@ -159,14 +159,6 @@ fn get(client: &mut HostClient<SimNet>) -> u16 {
 
 fn post() -> Request {
     Request::post("/", "x")
-}
-
-/// Makes that many calls at a time.
-fn together(client: &mut HostClient<SimNet>, calls: u64) -> Vec<Completion> {
-    for tag in 0..calls {
-        client.submit(Call::new(Request::get("/"), Response::new()).tag(tag));
-    }
-    rest(client)
 }
 
 #[test]
@@ -402,7 +394,10 @@ fn a_name_without_an_answer_fails_its_calls() {
         ..HostConfig::default()
     };
     let (mut client, _) = world.named_client(&[], BalanceConfig::default(), config);
-    for done in together(&mut client, 3) {
+    for _ in 0..3 {
+        client.submit(Call::new(Request::get("/"), Response::new()));
+    }
+    for done in rest(&mut client) {
         let error = done.outcome.unwrap_err();
         assert_kind!(error, ErrorKind::Dns(DnsError::ServerFailure(2)));
     }

@@ -6,7 +6,7 @@ use courser::net::sim::{Peer, SimNet};
 use courser::policy::{RetryOn, RetryRule, Statuses};
 use courser::{Call, Client, Config, CookieJar, Redirects, Request, Response};
 
-use super::{Heard, client_of, hear, next, target, told};
+use super::{Heard, client_of, hear, target, told};
 
 /// A client with this jar that follows redirects, and two hosts that answer a target with that status and these headers.
 fn world(
@@ -107,8 +107,7 @@ fn a_call_without_cookies_sends_none_and_keeps_none() {
         if without {
             call = call.without_cookies();
         }
-        client.submit(call);
-        next(&mut client).outcome.unwrap();
+        client.perform(call).outcome.unwrap();
         last(&heard)
     };
     assert_eq!(run(true), None);

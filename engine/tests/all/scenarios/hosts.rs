@@ -11,7 +11,7 @@ use courser::{
     Request, Response,
 };
 
-use super::{MS, Script, client_of, ip, near, next, numbered, place};
+use super::{MS, Script, client_of, ip, near, numbered, place};
 
 fn ok(peer: &mut Peer<'_>, _: &[u8]) {
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
@@ -38,8 +38,7 @@ fn calls_with_an_address_policy_of_their_own_share_no_connection_with_others() {
     client.get("http://1.sim/", &mut Response::new()).unwrap();
     let mut call = |allowed: &Arc<AddressPolicy>| {
         let call = Call::new(Request::get("http://1.sim/"), Response::new());
-        client.submit(call.addresses(Arc::clone(allowed)));
-        next(&mut client)
+        client.perform(call.addresses(Arc::clone(allowed)))
     };
     let public = Arc::new(AddressPolicy::deny_private());
     for _ in 0..2 {
@@ -166,8 +165,7 @@ fn a_hook_decides_which_redirects_are_followed() {
     assert_eq!(*asked, expected);
     // A call may have redirects of its own, without the hook.
     let call = Call::new(request, response).redirects(Redirects::none());
-    client.submit(call);
-    let done = next(&mut client);
+    let done = client.perform(call);
     assert_eq!((done.response.status() / 100, asked.len()), (3, 2));
 }
 

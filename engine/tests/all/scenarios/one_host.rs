@@ -519,8 +519,7 @@ fn a_pipelined_call_keeps_a_short_limit() {
         }
         let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
         let began = net.now();
-        client.submit(call);
-        let error = next(&mut client).outcome.unwrap_err();
+        let error = client.perform(call).outcome.unwrap_err();
         assert_kind!(error, ErrorKind::Timeout(TimeLimit::FirstByte));
         let took = net.now() - began;
         assert!(took <= 60 * MS, "{took:?}, its own: {own}");

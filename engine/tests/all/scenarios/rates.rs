@@ -149,8 +149,10 @@ fn a_host_is_not_forgotten_before_its_time() {
         client.submit(get(&format!("http://1.sim:{port}/")));
     }
     rest(&mut client);
-    client.submit(get("http://1.sim/").timeout(60_000 * MS));
-    next(&mut client).outcome.unwrap();
+    client
+        .perform(get("http://1.sim/").timeout(60_000 * MS))
+        .outcome
+        .unwrap();
     assert_eq!(*times.borrow(), [0, 60_000]);
     client.maintain(80_000 * MS).unwrap();
     client.maintain(MS).unwrap();
@@ -228,8 +230,7 @@ fn the_deadline_holds_while_bytes_are_held_back() {
     };
     let mut client = bulk_client(&net, config);
     let began = net.now();
-    client.submit(get("/100000").timeout(2345 * MS));
-    let done = next(&mut client);
+    let done = client.perform(get("/100000").timeout(2345 * MS));
     let error = done.outcome.unwrap_err();
     assert_kind!(error, ErrorKind::Timeout(TimeLimit::Total));
     assert_eq!(net.now() - began, 2345 * MS);

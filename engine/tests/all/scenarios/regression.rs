@@ -427,8 +427,7 @@ fn settings_that_a_client_cannot_honour_make_no_client() {
             "redirects of a call",
         ),
     ] {
-        client.submit(call);
-        let error = next(&mut client).outcome.unwrap_err();
+        let error = client.perform(call).outcome.unwrap_err();
         assert_kind!(error, ErrorKind::Misuse(misuse) if misuse.to_string().ends_with(what));
     }
 }
@@ -641,8 +640,7 @@ fn endless_durations_are_as_good_as_never() {
     let mut request = Request::post("/", "x");
     request.expect_continue(Duration::MAX);
     client.call(&mut request, &mut Response::new()).unwrap();
-    client.submit(get("/", 0).timeout(100 * MS));
-    let late = next(&mut client);
+    let late = client.perform(get("/", 0).timeout(100 * MS));
     assert!(late.outcome.unwrap_err().is_timeout());
     assert_eq!(client.counters().draining, 1);
     client.get("/", &mut Response::new()).unwrap();
