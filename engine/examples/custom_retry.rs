@@ -83,7 +83,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let call = |request| Call::new(request, Response::new());
     let mut coffee = Request::post("/cut", "one coffee");
-    coffee.header("Idempotency-Key", "6f1c");
+    coffee.add_header("Idempotency-Key", "6f1c");
     let tea = Request::post("/cut", "one tea");
     for (name, call) in [
         ("GET, while the server is busy", call(Request::get("/"))),

@@ -67,7 +67,7 @@ async fn forward(
     );
     for (name, value) in asked.headers() {
         if !BETWEEN_NEIGHBOURS.contains(&name.as_str()) {
-            request.header(name.as_str(), value);
+            request.add_header(name.as_str(), value);
         }
     }
     if !asked.body().is_end_stream() {

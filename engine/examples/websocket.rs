@@ -54,10 +54,10 @@ fn open(client: &mut Client, url: &str) -> Result<WebSocket<Upgraded>, Box<dyn E
     let key = generate_key();
     let mut request = Request::get(url);
     request
-        .header("Connection", "Upgrade")
-        .header("Upgrade", "websocket")
-        .header("Sec-WebSocket-Version", "13")
-        .header("Sec-WebSocket-Key", &key);
+        .add_header("Connection", "Upgrade")
+        .add_header("Upgrade", "websocket")
+        .add_header("Sec-WebSocket-Version", "13")
+        .add_header("Sec-WebSocket-Key", &key);
     let mut response = Response::new();
     client.call(&mut request, &mut response)?;
     let Some(connection) = response.take_upgraded() else {

@@ -39,7 +39,7 @@ use crate::address::Address;
 ///
 /// let mut client = HostClient::new("127.0.0.1:1".parse()?, HostConfig::default())?;
 /// let mut request = Request::get("/");
-/// request.header("X-Name", "two\r\nlines");
+/// request.add_header("X-Name", "two\r\nlines");
 /// let error = client.call(&mut request, &mut Response::new()).unwrap_err();
 /// assert!(matches!(error.kind(), ErrorKind::Misuse(Misuse::Invalid { part: Part::HeaderValue, .. })));
 /// assert_eq!(error.sent(), Sent::Nothing);
@@ -190,7 +190,7 @@ impl Error {
 
     /// Whether the head of the response had arrived, and its body could not be read to the end.
     pub fn is_body(&self) -> bool {
-        self.0.phase == Phase::Body && self.0.sent == Sent::Partial
+        self.0.phase == Phase::Body && self.0.sent == Sent::ReplyBegun
     }
 }
 
@@ -519,7 +519,7 @@ pub enum Sent {
     /// §9.2.2).
     NoReplyByte,
     /// Part of the response arrived.
-    Partial,
+    ReplyBegun,
 }
 
 impl From<Misuse> for ErrorKind {

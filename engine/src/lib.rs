@@ -214,10 +214,10 @@ pub use bytes::Bytes;
 #[cfg(feature = "http")]
 pub use client::ConversionError;
 pub use client::{
-    AddressState, Batch, BatchConfig, BatchOrder, Body, BodyClosed, BodySender, Call, CallId,
-    Client, Completion, Config, Destination, Engine, Failures, Histogram, Hop, HostClient,
+    AddressState, Batch, BatchConfig, BatchOrder, Body, BodyClosed, BodyRead, BodySender, Call,
+    CallId, Client, Completion, Config, Destination, Engine, Failures, Histogram, Hop, HostClient,
     HostConfig, HttpClient, Observer, ObserverEvent, Outgoing, PipelineClient, PipelineConfig,
-    PipelineCounters, Read, Report, RetryCause, Route, SendHook, Stats, Timings, Upstream, Waited,
+    PipelineCounters, Report, RetryCause, Route, SendHook, Stats, Timings, Upstream, Waited,
 };
 #[cfg(feature = "cookies")]
 pub use client::{Cookie, CookieJar, CookieLimits};

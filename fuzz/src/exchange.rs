@@ -11,7 +11,7 @@ use courser::net::sim::{Link, Peer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::policy::{FailureClass, RetryOn, RetryRule, RetryVia, Statuses};
 use courser::{
-    Backoff, Call, Codings, HostClient, HostConfig, Limits, Read, Request, Response, Retry,
+    Backoff, BodyRead, Call, Codings, HostClient, HostConfig, Limits, Request, Response, Retry,
     Timeouts, Upstream,
 };
 
@@ -134,7 +134,7 @@ fn retry(choices: &mut Choices<'_>) -> Retry {
     });
     Retry {
         max_attempts: NonZeroU32::MIN.saturating_add(u32::from(how >> 5)),
-        stale: wanted & 128 == 0,
+        safe_cases: wanted & 128 == 0,
         rules: rules.collect(),
         ..Retry::default()
     }
@@ -209,7 +209,7 @@ fn run(plan: &Plan, scripts: &[Vec<Step>], segment: usize) -> String {
     let mut body = done.response.body().to_vec();
     let mut error = done.outcome.err();
     let mut is_open = plan.streaming && error.is_none();
-    assert_eq!(done.body.is_some(), is_open);
+    assert_eq!(done.streamed.is_some(), is_open);
     while is_open {
         let waited = client.wait(None).expect("a simulation").done();
         assert!(waited.is_none(), "the call ends twice");
@@ -217,9 +217,9 @@ fn run(plan: &Plan, scripts: &[Vec<Step>], segment: usize) -> String {
         let mut has_bytes = client.readable_body() == Some(id);
         while has_bytes && is_open {
             match client.read_body(id, &mut buf) {
-                Ok(Read::Data(n)) => body.extend_from_slice(&buf[..n]),
-                Ok(Read::Pending) => has_bytes = false,
-                Ok(Read::End { .. }) => is_open = false,
+                Ok(BodyRead::Data(n)) => body.extend_from_slice(&buf[..n]),
+                Ok(BodyRead::Pending) => has_bytes = false,
+                Ok(BodyRead::End { .. }) => is_open = false,
                 Err(failure) => (is_open, error) = (false, Some(failure)),
             }
         }

@@ -169,7 +169,7 @@ fn piped(
             },
             retry: Retry {
                 max_attempts: NonZeroU32::MIN,
-                stale: false,
+                safe_cases: false,
                 ..Retry::default()
             },
             ..HostConfig::default()

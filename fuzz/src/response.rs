@@ -178,8 +178,8 @@ fn feed(
     };
     if method % 4 == 3 {
         request
-            .header("Connection", "Upgrade")
-            .header("Upgrade", "x");
+            .add_header("Connection", "Upgrade")
+            .add_header("Upgrade", "x");
     }
     let mut exchange = asked(request, mode);
     let mut response = Response::new();

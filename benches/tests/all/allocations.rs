@@ -40,7 +40,7 @@ fn blocking_call() {
     fn run<C: Subject>() {
         let (mut client, base) = start::<C>(1);
         let mut request = Request::post(format!("{base}/13"), vec![b'x'; 10_000]);
-        request.header("X-Field", "value");
+        request.add_header("X-Field", "value");
         let mut response = Response::new();
         let count = steady(REQUESTS, || {
             client.call(&mut request, &mut response).expect("an answer");
@@ -168,7 +168,7 @@ fn client_of_any_url() {
         });
         assert_eq!(count, 0, "get {host}");
         let mut request = Request::get(url);
-        request.header("X-Field", "value");
+        request.add_header("X-Field", "value");
         let count = steady(REQUESTS, || {
             client.call(&mut request, &mut response).expect("an answer");
             assert_eq!(response.status(), 200);

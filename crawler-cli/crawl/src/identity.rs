@@ -111,7 +111,7 @@ impl Identity {
 
     /// Writes the header fields. They replace fields of the same name; cookies join those of the request.
     pub fn write(&self, request: &mut Request) {
-        let cookies = request.header_value("Cookie").map(<[u8]>::to_vec);
+        let cookies = request.header("Cookie").map(<[u8]>::to_vec);
         for (name, _) in &self.headers {
             request.remove_header(name);
         }
@@ -120,8 +120,8 @@ impl Identity {
                 .as_ref()
                 .filter(|_| name.eq_ignore_ascii_case("Cookie"))
             {
-                Some(cookies) => request.header(name, [value, &b"; "[..], cookies].concat()),
-                None => request.header(name, value),
+                Some(cookies) => request.add_header(name, [value, &b"; "[..], cookies].concat()),
+                None => request.add_header(name, value),
             };
         }
     }

@@ -267,7 +267,7 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         let calls = &mut self.calls;
         work.handle_report(id, &done.report, shared);
         self.permits.handle_head(host, id, now);
-        let is_over = match (done.outcome, done.body) {
+        let is_over = match (done.outcome, done.streamed) {
             (Ok(()), Some(call)) => {
                 let wanted = work.handle_head(now, id, &done.response, shared);
                 let status = done.response.status();

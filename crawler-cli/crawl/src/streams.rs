@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use courser::net::Net;
-use courser::{CallId, Error, Read};
+use courser::{BodyRead, CallId, Error};
 
 use super::calls::Calls;
 use super::hosts::HostId;
@@ -136,7 +136,7 @@ impl Streams {
         let stream = self.all.get_mut(&call)?;
         let before = stream.received;
         let progress = match calls.client.read_body(call, &mut self.buffer) {
-            Ok(Read::Data(n)) => {
+            Ok(BodyRead::Data(n)) => {
                 stream.received += n as u64;
                 if stream.wanted == Body::Wanted {
                     Progress::Data(&self.buffer[..n])
@@ -148,11 +148,11 @@ impl Streams {
                     Progress::End
                 }
             }
-            Ok(Read::Pending) => {
+            Ok(BodyRead::Pending) => {
                 stream.is_queued = false;
                 Progress::Pending
             }
-            Ok(Read::End { report, .. }) => {
+            Ok(BodyRead::End { report, .. }) => {
                 stream.exchange.bytes = report.bytes_in();
                 Progress::End
             }

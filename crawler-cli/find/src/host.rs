@@ -163,8 +163,8 @@ impl Host {
         request.set_target(get.url);
         write_head(request, FetchKind::File);
         if let Some((at, validator)) = get.rest {
-            request.header("Range", format!("bytes={at}-"));
-            request.header("If-Range", validator);
+            request.add_header("Range", format!("bytes={at}-"));
+            request.add_header("If-Range", validator);
         }
         let patience = Some(files.patience);
         let submission = Submission {
@@ -419,14 +419,14 @@ fn write_head(request: &mut Request, kind: FetchKind) {
         _ => "GET",
     });
     match kind {
-        FetchKind::List | FetchKind::Page => request.header("Accept", "text/html,*/*;q=0.1"),
-        FetchKind::Robots => request.header("Accept", "text/plain,*/*;q=0.1"),
-        FetchKind::First => request.header("Range", "bytes=0-0"),
+        FetchKind::List | FetchKind::Page => request.add_header("Accept", "text/html,*/*;q=0.1"),
+        FetchKind::Robots => request.add_header("Accept", "text/plain,*/*;q=0.1"),
+        FetchKind::First => request.add_header("Range", "bytes=0-0"),
         FetchKind::Probe => request,
         // A coding would make ranges of the file impossible.
         FetchKind::File => request
-            .header("Accept", "*/*")
-            .header("Accept-Encoding", "identity"),
+            .add_header("Accept", "*/*")
+            .add_header("Accept-Encoding", "identity"),
     };
     // The length to find out is that of the file, not of an encoded body.
     request.decode(match kind {

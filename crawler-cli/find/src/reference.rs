@@ -132,7 +132,7 @@ impl Question {
                 request.set_method("HEAD");
             }
             Method::First => {
-                request.header("Range", "bytes=0-0");
+                request.add_header("Range", "bytes=0-0");
             }
         }
         identities.of(&root_of(url)).write(&mut request);

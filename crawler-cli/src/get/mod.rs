@@ -36,8 +36,8 @@ use std::time::{Duration, Instant};
 use courser::policy::{FailureClass, ProxyKind, RetryOn, RetryRule, Statuses};
 use courser::proto::Url;
 use courser::{
-    Backoff, Call, CallId, Client, ClientCertificate, Config, Destination, DnsConfig, HostConfig,
-    Limits, Observer, PemOrDer, Read, Redirects, Response, Retry, Route, Timeouts, TlsConfig,
+    Backoff, BodyRead, Call, CallId, Client, ClientCertificate, Config, Destination, DnsConfig,
+    HostConfig, Limits, Observer, PemOrDer, Redirects, Response, Retry, Route, Timeouts, TlsConfig,
 };
 
 use exit::{Exit, Failure};
@@ -256,18 +256,18 @@ impl Planned {
         let mut buffer = vec![0; 64 * 1024];
         loop {
             match client.read_body(id, &mut buffer) {
-                Ok(Read::Data(_)) if is_unknown => {
+                Ok(BodyRead::Data(_)) if is_unknown => {
                     let cause = format!("unknown content coding {}", coding.escape_ascii());
                     return failed(Exit::BadEncoding, &cause);
                 }
-                Ok(Read::Data(length)) => output.body(&buffer[..length])?,
-                Ok(Read::End { trailers, .. }) => {
+                Ok(BodyRead::Data(length)) => output.body(&buffer[..length])?,
+                Ok(BodyRead::End { trailers, .. }) => {
                     for (name, value) in trailers.trailers().filter(|_| self.options.include) {
                         output.heads(&[name.as_bytes(), b": ", value, b"\r\n"].concat())?;
                     }
                     return Ok(());
                 }
-                Ok(Read::Pending) => match client.wait(None) {
+                Ok(BodyRead::Pending) => match client.wait(None) {
                     // Takes the notification: this body is the only one.
                     Ok(_) => drop(client.readable_body()),
                     Err(error) => return failed(Exit::Receive, &error.to_string()),

@@ -117,7 +117,7 @@ impl Template {
         }
         let mut set = |name: &str, value: &[u8]| {
             if !self.names(name) {
-                request.header(name, value);
+                request.add_header(name, value);
             }
         };
         if let Some(range) = &self.options.range {
@@ -143,7 +143,7 @@ impl Template {
                     is_chunked = true;
                     &mut request
                 }
-                Some(value) => request.header(name, value),
+                Some(value) => request.add_header(name, value),
                 None if is("Host") => request.no_host(),
                 None if is("User-Agent") => request.no_user_agent(),
                 None => &mut request,

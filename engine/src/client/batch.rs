@@ -211,7 +211,7 @@ mod tests {
             request: Request::default(),
             response: Response::new(),
             report: Report::new(Timestamps::new(now), 0, now),
-            body: None,
+            streamed: None,
         }
     }
 

@@ -79,7 +79,7 @@ impl TryFrom<http::Request<Bytes>> for Request {
             if value.is_sensitive() {
                 request.sensitive_header(name.as_str(), value.as_bytes());
             } else {
-                request.header(name.as_str(), value.as_bytes());
+                request.add_header(name.as_str(), value.as_bytes());
             }
         }
         if !body.is_empty() {

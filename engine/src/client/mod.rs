@@ -142,7 +142,7 @@ impl Call {
 
     /// Completes the call when the head of the response has arrived. The caller reads the body with
     /// [`read_body`](HostClient::read_body). If the head comes before the whole request was sent, the rest is sent until
-    /// the response is complete. Then the completion has an empty request, and [`Read::End`] has the request of the call
+    /// the response is complete. Then the completion has an empty request, and [`BodyRead::End`] has the request of the call
     /// (a [`Shared`](crate::Shared) client drops it).
     pub fn streaming(mut self, streaming: bool) -> Self {
         self.streaming = streaming;
@@ -275,7 +275,7 @@ pub struct Completion {
     /// Timings, addresses and other facts about the call.
     pub report: Report,
     /// The body of a streaming call. The caller must read it to its end, or cancel the call.
-    pub body: Option<CallId>,
+    pub streamed: Option<CallId>,
 }
 
 impl Completion {
@@ -308,7 +308,7 @@ impl Completion {
             request,
             response,
             report: Report::new(Timestamps::new(now), 0, now),
-            body: None,
+            streamed: None,
         }
     }
 
@@ -484,14 +484,14 @@ impl Timings {
 /// What [`HostClient::wait`] has waited for.
 ///
 /// ```
-/// # use courser::{Read, Waited};
+/// # use courser::{BodyRead, Waited};
 /// # fn example(client: &mut courser::HostClient, buffer: &mut [u8]) -> Result<(), Box<dyn std::error::Error>> {
 /// // Buffered and streaming calls, until all are over.
 /// loop {
 ///     match client.wait(None)? {
 ///         Waited::Done(done) => println!("{:?}", done.outcome), // the body of a streaming call begins
 ///         Waited::Readable => while let Some(body) = client.readable_body() {
-///             while let Read::Data(bytes) = client.read_body(body, buffer)? {
+///             while let BodyRead::Data(bytes) = client.read_body(body, buffer)? {
 ///                 println!("{bytes} bytes");
 ///             }
 ///         },
@@ -525,7 +525,7 @@ impl Waited {
 
 /// The result of [`HostClient::read_body`].
 #[derive(Debug)]
-pub enum Read {
+pub enum BodyRead {
     /// This many bytes were read, at least one.
     Data(usize),
     /// No bytes are available yet.

@@ -123,7 +123,7 @@
 //!
 //! let mut client = Client::new(Config::default())?;
 //! let mut request = Request::post("https://a.example/search", "");
-//! request.query([("page", "2")]).form([("name", "a b")]).header("Accept", "text/html");
+//! request.query([("page", "2")]).form([("name", "a b")]).add_header("Accept", "text/html");
 //! client.call(&mut request, &mut Response::new())?;
 //! # Ok(()) }
 //! ```

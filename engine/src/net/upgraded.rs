@@ -36,7 +36,7 @@ use super::transport::{Sessions, Transport};
 ///
 /// let mut client = HostClient::new(Upstream::tcp([address]), HostConfig::default())?;
 /// let mut request = Request::get("/");
-/// request.header("Connection", "Upgrade").header("Upgrade", "echo");
+/// request.add_header("Connection", "Upgrade").add_header("Upgrade", "echo");
 /// let mut response = Response::new();
 /// client.call(&mut request, &mut response)?;
 /// let mut connection = response.take_upgraded().ok_or("the server stays with HTTP")?;

@@ -126,7 +126,7 @@ impl Proxy {
     pub fn with_header(mut self, name: &str, value: impl AsRef<[u8]>) -> Result<Self, Error> {
         let value = value.as_ref();
         let mut request = Request::new("CONNECT", "h:1");
-        request.header(name, value);
+        request.add_header(name, value);
         request
             .encode(&Defaults::new("h:1", None))
             .map_err(|misuse| Error::new(misuse, Phase::Queue, Sent::Nothing))?;

@@ -60,7 +60,7 @@ pub struct Retry {
     /// Default 5. A rule has its own number, which may be higher.
     pub max_attempts: NonZeroU32,
     /// Whether the two safe cases are tried again. Default true.
-    pub stale: bool,
+    pub safe_cases: bool,
     /// Further cases; the first rule that matches decides. Default none.
     pub rules: Vec<RetryRule>,
     /// No attempt begins later than this after the first one. Default none: only the call's deadline counts.
@@ -75,7 +75,7 @@ impl Default for Retry {
     fn default() -> Self {
         Self {
             max_attempts: NonZeroU32::new(5).unwrap_or(NonZeroU32::MIN),
-            stale: true,
+            safe_cases: true,
             rules: Vec::new(),
             max_elapsed: None,
             max_retry_after: Duration::from_secs(60),
@@ -88,7 +88,7 @@ impl fmt::Debug for Retry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Retry")
             .field("max_attempts", &self.max_attempts)
-            .field("stale", &self.stale)
+            .field("safe_cases", &self.safe_cases)
             .field("rules", &self.rules)
             .field("max_elapsed", &self.max_elapsed)
             .field("max_retry_after", &self.max_retry_after)
@@ -195,7 +195,7 @@ impl FailureClass {
         Some(match (error.kind(), error.phase()) {
             (ErrorKind::Io(_), Phase::Connect) => Self::Refused,
             (ErrorKind::Io(_) | ErrorKind::Peer(PeerFault::Empty), _) => match error.sent() {
-                Sent::Partial => Self::Truncated,
+                Sent::ReplyBegun => Self::Truncated,
                 Sent::Nothing | Sent::NoReplyByte => Self::Reset,
             },
             (ErrorKind::Peer(PeerFault::Truncated), _) => Self::Truncated,
@@ -264,12 +264,12 @@ impl Retry {
         if is_final || !failed.request.is_replayable() {
             return Verdict::GiveUp;
         }
-        let safe = self.stale
+        let safe = self.safe_cases
             && is_stale(failed)
             && match failed.error.sent() {
                 Sent::Nothing => true,
                 Sent::NoReplyByte => failed.request.is_idempotent() && !stale_before,
-                Sent::Partial => false,
+                Sent::ReplyBegun => false,
             };
         if safe && !enough {
             return Verdict::AtOnce;
@@ -309,7 +309,7 @@ impl Retry {
         let Some(rule) = rule else {
             return Verdict::GiveUp;
         };
-        if !request.is_replayable() || !rule.allows(request, Sent::Partial, attempt) {
+        if !request.is_replayable() || !rule.allows(request, Sent::ReplyBegun, attempt) {
             return Verdict::GiveUp;
         }
         let now = response.header("date").and_then(date);
@@ -357,7 +357,7 @@ pub(crate) fn is_stale(failed: &FailedAttempt<'_>) -> bool {
         failed.error.kind(),
         ErrorKind::Io(_) | ErrorKind::Peer(PeerFault::Empty | PeerFault::Unsolicited)
     );
-    failed.reused && died && failed.error.sent() != Sent::Partial
+    failed.reused && died && failed.error.sent() != Sent::ReplyBegun
 }
 
 #[cfg(test)]
@@ -402,7 +402,7 @@ mod tests {
         assert!(again(empty(), Sent::NoReplyByte, &get, true, false));
         assert!(!again(empty(), Sent::NoReplyByte, &get, true, true));
         assert!(!again(empty(), Sent::NoReplyByte, &post, true, false));
-        assert!(!again(reset(), Sent::Partial, &get, true, false));
+        assert!(!again(reset(), Sent::ReplyBegun, &get, true, false));
         // A new connection, a timeout, a limit: never automatically.
         assert!(!again(reset(), Sent::NoReplyByte, &get, false, false));
         let late = || ErrorKind::Timeout(TimeLimit::FirstByte);
@@ -418,7 +418,7 @@ mod tests {
             hook: Some(Arc::new(|failed| Some(failed.attempt * MS))),
             ..Retry::default()
         };
-        let error = Error::new(PeerFault::Truncated, Phase::Body, Sent::Partial);
+        let error = Error::new(PeerFault::Truncated, Phase::Body, Sent::ReplyBegun);
         let mut request = Request::get("/");
         let after = |pause| Verdict::After {
             pause,
@@ -436,7 +436,7 @@ mod tests {
     fn rules_hold_for_their_class_alone() {
         use FailureClass::FirstByteTimeout as Waiting;
         use FailureClass::{ConnectTimeout, Dns, ReadTimeout, Refused, Reset, Truncated};
-        use Sent::{NoReplyByte, Nothing, Partial};
+        use Sent::{NoReplyByte, Nothing, ReplyBegun};
         use TimeLimit as By;
         use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable};
         let late = ErrorKind::Timeout;
@@ -446,14 +446,19 @@ mod tests {
             (io(HostUnreachable), Phase::Connect, Nothing, Refused),
             (io(ConnectionReset), Phase::FirstByte, NoReplyByte, Reset),
             (peer(PeerFault::Empty), Phase::FirstByte, NoReplyByte, Reset),
-            (io(ConnectionReset), Phase::Body, Partial, Truncated),
-            (peer(PeerFault::Truncated), Phase::Body, Partial, Truncated),
+            (io(ConnectionReset), Phase::Body, ReplyBegun, Truncated),
+            (
+                peer(PeerFault::Truncated),
+                Phase::Body,
+                ReplyBegun,
+                Truncated,
+            ),
             (late(By::Resolve), Phase::Resolve, Nothing, Dns),
             (late(By::Connect), Phase::Connect, Nothing, ConnectTimeout),
             (late(By::Handshake), Phase::Tls, Nothing, ConnectTimeout),
             (late(By::FirstByte), Phase::FirstByte, NoReplyByte, Waiting),
             (late(By::Adaptive), Phase::FirstByte, NoReplyByte, Waiting),
-            (late(By::BetweenBytes), Phase::Body, Partial, ReadTimeout),
+            (late(By::BetweenBytes), Phase::Body, ReplyBegun, ReadTimeout),
             (late(By::Write), Phase::Send, NoReplyByte, ReadTimeout),
         ];
         let (get, post) = (Request::get("/"), Request::post("/", "x"));
@@ -483,7 +488,7 @@ mod tests {
             let retry = with(RetryRule::new(RetryOn::Failure(FailureClass::Tls)));
             assert_eq!(decide(&retry, &get, 1), Verdict::GiveUp, "{class:?}");
         }
-        let done = Error::new(TimeLimit::Total, Phase::Body, Sent::Partial);
+        let done = Error::new(TimeLimit::Total, Phase::Body, Sent::ReplyBegun);
         assert_eq!(FailureClass::of(&done), None);
     }
 

@@ -972,7 +972,7 @@ impl Exchange {
     /// How far the exchange has got, for the error if the call fails now.
     pub fn sent(&self) -> Sent {
         match (self.sent, self.received) {
-            (_, 1..) => Sent::Partial,
+            (_, 1..) => Sent::ReplyBegun,
             (0, 0) => Sent::Nothing,
             (_, 0) => Sent::NoReplyByte,
         }

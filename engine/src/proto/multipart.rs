@@ -246,7 +246,7 @@ impl Request {
     ///
     /// let mut request = Request::post("http://a.example/", "");
     /// request.multipart(Multipart::new().text("name", "Ann"));
-    /// let content_type = request.header_value("content-type").expect("set");
+    /// let content_type = request.header("content-type").expect("set");
     /// assert!(content_type.starts_with(b"multipart/form-data; boundary="));
     /// ```
     pub fn multipart(&mut self, form: Multipart) -> &mut Self {

@@ -35,7 +35,7 @@ use crate::error::{Misuse, Part, redacted};
 /// use courser::Request;
 ///
 /// let mut request = Request::post("/api/items?draft=1", "{\"name\":\"x\"}");
-/// request.header("Content-Type", "application/json").header("X-Trace", "7");
+/// request.add_header("Content-Type", "application/json").add_header("X-Trace", "7");
 /// ```
 pub struct Request(Box<Inner>);
 
@@ -234,7 +234,7 @@ impl Request {
     /// nor through a tunnel or SOCKS. A tunnel is opened for many requests, so only
     /// [the proxy's credentials](crate::Proxy::with_credentials) open it. Without proxies, the header is sent like any
     /// other, because what the URL names may be a proxy.
-    pub fn header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
+    pub fn add_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
         self.invalidate();
         if name.eq_ignore_ascii_case("host") {
@@ -263,7 +263,7 @@ impl Request {
     /// drops `Authorization`, `Cookie` and `Proxy-Authorization`.
     pub fn sensitive_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         self.0.sensitive.push(name.into());
-        self.header(name, value)
+        self.add_header(name, value)
     }
 
     /// Removes all header lines with this name, in any case. Without an own `User-Agent`, that of the client is sent.
@@ -272,8 +272,8 @@ impl Request {
     /// use courser::Request;
     ///
     /// let mut request = Request::get("http://a.example/");
-    /// request.header("Accept", "text/html");
-    /// request.remove_header("accept").header("Accept", "*/*");
+    /// request.add_header("Accept", "text/html");
+    /// request.remove_header("accept").add_header("Accept", "*/*");
     /// ```
     pub fn remove_header(&mut self, name: &str) -> &mut Self {
         self.invalidate();
@@ -765,7 +765,7 @@ impl Request {
 
     /// The first header with this name that the caller has set, if it still holds.
     pub(crate) fn header_now(&self, name: &str) -> Option<&[u8]> {
-        self.header_value(name).filter(|_| self.still_holds(name))
+        self.header(name).filter(|_| self.still_holds(name))
     }
 
     /// The body of this send if it is in memory; empty if there is none.
@@ -1305,7 +1305,7 @@ fn split_line(line: &[u8]) -> (&str, &[u8]) {
     let line = line.strip_suffix(b"\r\n").unwrap_or(line);
     let colon = line.iter().position(|&byte| byte == b':');
     let (name, value) = line.split_at(colon.unwrap_or(line.len()));
-    // Names are tokens, which `header` has checked.
+    // Names are tokens, which `add_header` has checked.
     let name = std::str::from_utf8(name).unwrap_or_default();
     (name, value.strip_prefix(b": ").unwrap_or(value))
 }
@@ -1432,17 +1432,23 @@ mod tests {
     #[test]
     fn removed_headers_leave_nothing_behind() {
         let mut request = Request::get("/");
-        request.header("Accept", "a").header("Range", "bytes=0-0");
-        request.header("accept", "b").header("Accepted", "c");
         request
-            .header("Connection", "close")
-            .header("User-Agent", "own");
+            .add_header("Accept", "a")
+            .add_header("Range", "bytes=0-0");
+        request
+            .add_header("accept", "b")
+            .add_header("Accepted", "c");
+        request
+            .add_header("Connection", "close")
+            .add_header("User-Agent", "own");
         for name in ["ACCEPT", "range", "connection", "user-agent", "absent"] {
             request.remove_header(name);
         }
         assert_eq!(request.0.fields, b"Accepted: c\r\n");
         assert!(!request.0.close && !request.0.has_coding_header);
-        request.header("Range", "r").header("Accept-Encoding", "x");
+        request
+            .add_header("Range", "r")
+            .add_header("Accept-Encoding", "x");
         assert!(request.remove_header("range").0.has_coding_header);
         assert!(!request.remove_header("accept-encoding").0.has_coding_header);
     }
@@ -1460,7 +1466,9 @@ mod tests {
         let mut held_back = Request::post("http://h/from", "held back");
         held_back.expect_continue(std::time::Duration::ZERO);
         for request in [&mut streamed, &mut held_back] {
-            request.header("Content-Encoding", "gzip").header("X", "y");
+            request
+                .add_header("Content-Encoding", "gzip")
+                .add_header("X", "y");
             let before = head(request);
             request.redirect("http://h/to".to_owned(), Some("GET"), false, false);
             assert_eq!(head(request), "GET /to HTTP/1.1\r\nHost: h\r\nX: y\r\n\r\n");

@@ -97,14 +97,14 @@ fn outcome_in_every_segmentation(method: &str, input: &[u8], eof: bool, limits: 
         "UPGRADE" => {
             let mut request = Request::get("/");
             request
-                .header("Connection", "Upgrade")
-                .header("Upgrade", "h2c");
+                .add_header("Connection", "Upgrade")
+                .add_header("Upgrade", "h2c");
             request
         }
         "CONNECT" => Request::new("CONNECT", "example.com:443"),
         "SAYS CLOSE" => {
             let mut request = Request::get("/");
-            request.header("Connection", "foo, Close");
+            request.add_header("Connection", "foo, Close");
             request
         }
         "KEEPS CHUNKS" => {
@@ -429,8 +429,8 @@ fn an_early_answer_hands_nothing_over() {
         let mut request = request;
         if reply.contains("101") {
             request
-                .header("Connection", "upgrade")
-                .header("Upgrade", "h2c");
+                .add_header("Connection", "upgrade")
+                .add_header("Upgrade", "h2c");
         }
         let mut exchange = Exchange::new(&request, BodyMode::Buffer);
         exchange.expect_early();
@@ -751,8 +751,8 @@ fn requests_on_the_wire() {
         (|r| r, "Host: example.com¶User-Agent: probe/1¶¶"),
         (
             |r| {
-                let r = r.header("foo-BAR", "x").header("host", "other");
-                r.header("b", "").header("User-agent", "me")
+                let r = r.add_header("foo-BAR", "x").add_header("host", "other");
+                r.add_header("b", "").add_header("User-agent", "me")
             },
             "Host: other¶User-Agent: me¶foo-BAR: x¶b: ¶¶",
         ),
@@ -831,12 +831,17 @@ fn invalid_requests_name_the_part() {
         ),
         (|r| r.set_target("/a#b"), Part::Target, 2, b'#'),
         (|r| r.set_target("/\u{e9}"), Part::Target, 1, 0xc3),
-        (|r| r.header("A\n", "b"), Part::HeaderName, 1, b'\n'),
-        (|r| r.header("A", "b\0"), Part::HeaderValue, 1, 0),
-        (|r| r.header("A", "b\r\nC: d"), Part::HeaderValue, 1, b'\r'),
-        (|r| r.header("Host", "a\nb"), Part::Host, 1, b'\n'),
+        (|r| r.add_header("A\n", "b"), Part::HeaderName, 1, b'\n'),
+        (|r| r.add_header("A", "b\0"), Part::HeaderValue, 1, 0),
         (
-            |r| r.header("User-Agent", "a\nb"),
+            |r| r.add_header("A", "b\r\nC: d"),
+            Part::HeaderValue,
+            1,
+            b'\r',
+        ),
+        (|r| r.add_header("Host", "a\nb"), Part::Host, 1, b'\n'),
+        (
+            |r| r.add_header("User-Agent", "a\nb"),
             Part::UserAgent,
             1,
             b'\n',
@@ -865,13 +870,13 @@ fn invalid_requests_name_the_part() {
             "Empty(TrailerName)",
         ),
         (|r| r.set_method(""), "Empty(Method)"),
-        (|r| r.header("", "x"), "Empty(HeaderName)"),
+        (|r| r.add_header("", "x"), "Empty(HeaderName)"),
         (
-            |r| r.header("content-length", "5"),
+            |r| r.add_header("content-length", "5"),
             "FramingHeader(\"Content-Length\")",
         ),
         (
-            |r| r.header("Transfer-Encoding", "chunked"),
+            |r| r.add_header("Transfer-Encoding", "chunked"),
             "FramingHeader(\"Transfer-Encoding\")",
         ),
         (|r| r.set_target("x"), "TargetForm"),

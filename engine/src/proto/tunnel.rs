@@ -53,13 +53,13 @@ impl Tunnel {
     ) -> Result<Self, ProxyFault> {
         let mut request = Request::new("CONNECT", host_port);
         for (name, value) in headers {
-            request.header(name, value);
+            request.add_header(name, value);
         }
         let authorized = |(name, _): &(Box<str>, _)| name.eq_ignore_ascii_case(PROXY_AUTHORIZATION);
         if let Some(credentials) = credentials.filter(|_| !headers.iter().any(authorized)) {
             let mut value = Vec::new();
             credentials.push_basic(&mut value);
-            request.header(PROXY_AUTHORIZATION, value);
+            request.add_header(PROXY_AUTHORIZATION, value);
         }
         request
             .encode(&Defaults::new(host_port, user_agent))

@@ -263,7 +263,7 @@ impl SharedBody {
 }
 
 fn body_error(misuse: Misuse) -> Error {
-    Error::new(misuse, Phase::Body, Sent::Partial)
+    Error::new(misuse, Phase::Body, Sent::ReplyBegun)
 }
 
 impl io::Read for SharedBody {

@@ -186,7 +186,7 @@ impl Slot {
 
     fn put_completion(&self, completion: Completion) {
         self.change(true, |state| {
-            if completion.body.is_some() {
+            if completion.streamed.is_some() {
                 state.body = Some(Box::default());
             }
             state.completion = Some(completion);
@@ -290,7 +290,7 @@ impl Delivery {
         };
         if self.slot.has_body() {
             drop(permit);
-            let error = Error::new(kind, Phase::Body, Sent::Partial);
+            let error = Error::new(kind, Phase::Body, Sent::ReplyBegun);
             self.slot.put_end(None, Err(error));
         } else {
             let failed = Completion::failed(self.tag, cut_off(kind), buffers);
@@ -327,7 +327,7 @@ impl Drop for Delivery {
 fn cut_off(kind: ErrorKind) -> Error {
     let sent = match kind {
         // The client that knew how much was sent is dropped: assume that a part was sent.
-        ErrorKind::Stopped(Stopped::Panicked) | ErrorKind::Io(_) => Sent::Partial,
+        ErrorKind::Stopped(Stopped::Panicked) | ErrorKind::Io(_) => Sent::ReplyBegun,
         _ => Sent::Nothing,
     };
     Error::new(kind, Phase::Queue, sent)

@@ -662,7 +662,7 @@ fn draw_retry(random: &mut Random) -> Retry {
     let count = *random.pick(&[0, 0, 1, 3]);
     Retry {
         max_attempts: some(random, 1, 5),
-        stale: !random.roll(RARELY),
+        safe_cases: !random.roll(RARELY),
         rules: (0..count).map(|_| draw_rule(random)).collect(),
         max_elapsed: random.roll(RARELY).then(|| random.duration(&span(1, 3000))),
         max_retry_after: random.duration(&span(0, 3000)),

@@ -13,8 +13,8 @@ use courser::net::sim::{Entry, HttpServer, ReceivedRequest, SimNet, Trace};
 use courser::net::{Address, Net as _};
 use courser::policy::{LatePolicy, Overflow, Pipelined, WaitPolicy};
 use courser::{
-    Call, CallId, Client, Completion, Config, Error, ErrorKind, HostClient, HostConfig, HttpClient,
-    PipelineClient, PipelineConfig, Proxies, Proxy, Read, Redirects, Report, Request,
+    BodyRead, Call, CallId, Client, Completion, Config, Error, ErrorKind, HostClient, HostConfig,
+    HttpClient, PipelineClient, PipelineConfig, Proxies, Proxy, Redirects, Report, Request,
     Response, Sent, Timeouts, Upstream, Waited,
 };
 
@@ -193,7 +193,7 @@ impl AnyClient {
         })
     }
 
-    fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<Read, Error> {
+    fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<BodyRead, Error> {
         either!(self, client => client.read_body(id, buf))
     }
 
@@ -551,7 +551,7 @@ impl Run<'_> {
             call.spec,
         );
         let spec = call.spec.clone();
-        match (done.outcome, done.body) {
+        match (done.outcome, done.streamed) {
             (Err(error), body) => {
                 assert!(body.is_none());
                 call.state = State::Over;
@@ -631,13 +631,13 @@ impl Run<'_> {
         let mut buf = vec![0; piece];
         self.net.note_caller();
         match self.client.read_body(id, &mut buf) {
-            Ok(Read::Data(n)) => {
+            Ok(BodyRead::Data(n)) => {
                 assert!((1..=piece).contains(&n));
                 body.extend_from_slice(&buf[..n]);
                 *planned = true;
                 self.plan_for(now + pause, Todo::Consume(nth));
             }
-            Ok(Read::Pending) => {
+            Ok(BodyRead::Pending) => {
                 let deadline = call.times.expect("taken up").1.max(self.caller_back_at);
                 assert!(
                     now <= deadline,
@@ -645,7 +645,7 @@ impl Run<'_> {
                     call.spec
                 );
             }
-            Ok(Read::End {
+            Ok(BodyRead::End {
                 report,
                 trailers,
                 request,
@@ -1116,9 +1116,9 @@ impl Run<'_> {
 
 fn request_of(plan: &Plan, spec: &Spec) -> (Request, Arc<AtomicUsize>) {
     let mut request = Request::new(spec.method, plan.target(spec));
-    request.header("X-Id", spec.id.to_string());
+    request.add_header("X-Id", spec.id.to_string());
     if spec.says_close {
-        request.header("Connection", "close");
+        request.add_header("Connection", "close");
     }
     if let Some(wait) = spec.expect {
         request.expect_continue(wait);

@@ -430,7 +430,7 @@ impl Watch {
                 ErrorKind::Io(_) | ErrorKind::Peer(PeerFault::Empty | PeerFault::Unsolicited)
             );
             let reused = call.reused || self.piped;
-            retry.stale && died && reused && error.sent() != Sent::Partial
+            retry.safe_cases && died && reused && error.sent() != Sent::ReplyBegun
         });
         // Nothing of it was sent, and it goes to another address.
         let safe = safe

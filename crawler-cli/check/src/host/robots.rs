@@ -59,7 +59,7 @@ impl RobotsFetch {
     pub(super) fn write(&mut self, now: Instant, request: &mut Request) {
         request.set_method("GET");
         request.set_target(self.url.as_str());
-        request.header("Accept", "text/plain,*/*;q=0.1");
+        request.add_header("Accept", "text/plain,*/*;q=0.1");
         request.decode(Codings::all());
         self.attempts.handle_sent(now);
     }

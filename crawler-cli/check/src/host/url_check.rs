@@ -244,14 +244,14 @@ impl UrlCheck {
         request.set_target(self.url().as_str());
         self.write_cookies(request);
         if self.task.wants_links {
-            request.header("Accept", "text/html,*/*;q=0.8");
+            request.add_header("Accept", "text/html,*/*;q=0.8");
             request.decode(Codings::all());
             return ask;
         }
-        request.header("Accept", "*/*");
+        request.add_header("Accept", "*/*");
         request.decode(Codings::none());
         if ask == Ask::FirstByte {
-            request.header("Range", "bytes=0-0");
+            request.add_header("Range", "bytes=0-0");
         }
         ask
     }
@@ -262,7 +262,7 @@ impl UrlCheck {
             && let Ok(url) = proto::Url::parse(self.url().as_str())
             && jar.push_header(&url, &mut header)
         {
-            request.header("Cookie", header);
+            request.add_header("Cookie", header);
         }
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use courser::proto::is_redirect;
 use courser::{
-    Call, CallId, Client, Error, Limits, Rate, Read, Request, Response, Timeouts, Waited,
+    BodyRead, Call, CallId, Client, Error, Limits, Rate, Request, Response, Timeouts, Waited,
 };
 use url::Url;
 
@@ -213,11 +213,11 @@ impl Validators {
 
     fn write(&self, request: &mut Request) {
         if let Some(etag) = &self.etag {
-            request.header("If-None-Match", etag);
+            request.add_header("If-None-Match", etag);
         }
         // A server that knows the tag ignores the date (RFC 9110 §13.1.3).
         if let Some(modified) = &self.modified {
-            request.header("If-Modified-Since", modified);
+            request.add_header("If-Modified-Since", modified);
         }
     }
 }
@@ -334,13 +334,13 @@ impl Agent {
         loop {
             if let Waited::Done(done) = self.client.wait(Some(MOMENT)).map_err(HttpError::Os)? {
                 if is_cancelled {
-                    if let Some(body) = done.body {
+                    if let Some(body) = done.streamed {
                         self.client.cancel(body);
                     }
                     return Err(HttpError::Cancelled);
                 }
                 done.outcome.map_err(HttpError::Transfer)?;
-                return Ok((done.body, done.response));
+                return Ok((done.streamed, done.response));
             }
             if !is_cancelled && cancel.is_set() {
                 is_cancelled = true;
@@ -358,9 +358,9 @@ impl Agent {
         loop {
             let read = self.client.read_body(body, &mut self.buffer);
             match read.map_err(HttpError::Transfer)? {
-                Read::Data(length) => sink(&self.buffer[..length]).map_err(HttpError::Sink)?,
-                Read::End { .. } => return Ok(()),
-                Read::Pending => {
+                BodyRead::Data(length) => sink(&self.buffer[..length]).map_err(HttpError::Sink)?,
+                BodyRead::End { .. } => return Ok(()),
+                BodyRead::Pending => {
                     let _ = self.client.wait(Some(MOMENT)).map_err(HttpError::Os)?;
                     // Only notes which bodies can be read: this is the only one.
                     let _ = self.client.readable_body();

@@ -129,7 +129,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return false;
         };
-        call.client.sent_before = call.client.sent_before.max(Sent::Partial);
+        call.client.sent_before = call.client.sent_before.max(Sent::ReplyBegun);
         call.redirect = RedirectState::Undecided;
         let conn = incomplete(call);
         let status = call.response.status();
@@ -209,7 +209,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             RetryCause::Failure(error) => (error.sent(), error.remote()),
             RetryCause::Status(_) => {
                 let endpoints = call.timestamps.endpoints.as_deref();
-                (Sent::Partial, endpoints.map(|endpoints| &endpoints.remote))
+                (
+                    Sent::ReplyBegun,
+                    endpoints.map(|endpoints| &endpoints.remote),
+                )
             }
         };
         if via == RetryVia::OtherAddress

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::Engine;
 use crate::client::router::Router;
-use crate::client::{CallId, HttpClient, Read, Report};
+use crate::client::{BodyRead, CallId, HttpClient, Report};
 use crate::error::{Error, Phase, Sent};
 use crate::net::Net;
 use crate::proto::{Request, Response};
@@ -79,17 +79,17 @@ impl<R: Router + 'static, N: Net + 'static> Body<'_, Engine<R, N>> {
     /// Repeats `read` until there are bytes, and returns their number; 0 at the end of the body.
     fn read_by(
         &mut self,
-        mut read: impl FnMut(&mut Engine<R, N>, CallId) -> Result<Read, Error>,
+        mut read: impl FnMut(&mut Engine<R, N>, CallId) -> Result<BodyRead, Error>,
     ) -> Result<usize, Error> {
         while self.end.is_none() {
             match read(self.client, self.id)? {
-                Read::Data(n) => return Ok(n),
-                Read::Pending => {
+                BodyRead::Data(n) => return Ok(n),
+                BodyRead::Pending => {
                     let id = self.id;
                     let iterated = self.client.iterate(None, |client| client.has_body_news(id));
-                    iterated.map_err(|error| Error::new(error, Phase::Body, Sent::Partial))?;
+                    iterated.map_err(|error| Error::new(error, Phase::Body, Sent::ReplyBegun))?;
                 }
-                Read::End {
+                BodyRead::End {
                     report,
                     trailers,
                     request,

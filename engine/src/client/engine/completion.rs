@@ -149,7 +149,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             .call_ref(key)
             .and_then(|call| call.timestamps.endpoints.as_deref());
         let remote = endpoints.map(|endpoints| endpoints.remote.clone());
-        let error = Error::new(kind, Phase::Head, Sent::Partial).with_remote(remote);
+        let error = Error::new(kind, Phase::Head, Sent::ReplyBegun).with_remote(remote);
         self.end_call(key, Err(error));
     }
 
@@ -186,7 +186,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.client.stale_before = false;
         call.client.reauthorized = false;
         // The request that was redirected may have had its effect.
-        call.client.sent_before = Sent::Partial;
+        call.client.sent_before = Sent::ReplyBegun;
         call.response.clear();
         let call = self.reactor.call_ref(key);
         match call.and_then(|call| self.migration.elsewhere(call.request.url())) {
@@ -285,7 +285,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             request: call.request,
             response: call.response,
             report: Report::new(call.timestamps, call.attempts, self.reactor.now()),
-            body: None,
+            streamed: None,
         })
     }
 
@@ -313,7 +313,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             request,
             response,
             report: Report::new(call.timestamps.clone(), call.attempts, now),
-            body: Some(CallId(key)),
+            streamed: Some(CallId(key)),
         };
         if self.has_body_news(CallId(key)) {
             self.notify_readable(key);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::{Engine, WaitLimit};
 use crate::client::migration::MigratingCall;
 use crate::client::router::Router;
-use crate::client::{CallId, CallTime, Read, Recorder, Report};
+use crate::client::{BodyRead, CallId, CallTime, Recorder, Report};
 use crate::error::Error;
 use crate::net::{Net, Waker};
 use crate::proto::Response;
@@ -143,7 +143,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
 
     fn take_body(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Option<BodyEnd> {
         let mut read = self.take_arrived(id, chunk);
-        if matches!(read, Ok(Read::Data(_))) {
+        if matches!(read, Ok(BodyRead::Data(_))) {
             let call = self.reactor.call_ref(id.0)?;
             if call.taken < call.response.body().len() || !matches!(call.state, CallState::Ended) {
                 return None;
@@ -151,8 +151,8 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
             read = self.read_body(id, &mut []);
         }
         match read {
-            Ok(Read::Data(_) | Read::Pending) => None,
-            Ok(Read::End {
+            Ok(BodyRead::Data(_) | BodyRead::Pending) => None,
+            Ok(BodyRead::End {
                 report, trailers, ..
             }) => {
                 let any = trailers.trailers().next().is_some();

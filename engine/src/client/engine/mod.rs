@@ -38,7 +38,7 @@ use super::stats::Stats;
 use super::telemetry::Telemetry;
 use super::throttle::Throttling;
 use super::uploads::Uploads;
-use super::{Call, CallId, Completion, HostConfig, Read, Report, Waited};
+use super::{BodyRead, Call, CallId, Completion, HostConfig, Report, Waited};
 use crate::client::progress::{ActiveCall, Reactor};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
@@ -445,8 +445,8 @@ impl<R: Router, N: Net> Engine<R, N> {
                 Error::new(ErrorKind::Cancelled, Phase::Queue, Sent::Nothing),
             ),
         };
-        let error =
-            error.unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::Partial));
+        let error = error
+            .unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::ReplyBegun));
         self.detach(id.0);
         self.give_permit_back(id.0);
         match self.reactor.call(id.0).map(|call| (call.head, call)) {
@@ -578,8 +578,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     ///
     /// # Errors
     /// Why the body ended early; no more bytes follow.
-    pub fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<Read, Error> {
-        let unknown = || Error::new(Misuse::UnknownBody, Phase::Body, Sent::Partial);
+    pub fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<BodyRead, Error> {
+        let unknown = || Error::new(Misuse::UnknownBody, Phase::Body, Sent::ReplyBegun);
         let call = self
             .reactor
             .call(id.0)
@@ -597,10 +597,10 @@ impl<R: Router, N: Net> Engine<R, N> {
                 self.reactor.resume_read(id.0);
                 self.process_events();
             }
-            return Ok(Read::Data(n));
+            return Ok(BodyRead::Data(n));
         }
         if !matches!(call.state, CallState::Ended) {
-            return Ok(Read::Pending);
+            return Ok(BodyRead::Pending);
         }
         let mut call = self.forget_body(id).ok_or_else(unknown)?;
         let report = Report::new(call.timestamps, call.attempts, self.reactor.now());
@@ -613,7 +613,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
         };
         call.outcome?;
-        Ok(Read::End {
+        Ok(BodyRead::End {
             report,
             trailers: call.response,
             request,
@@ -621,14 +621,14 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Like [`read_body`](Self::read_body), but moves all bytes that have arrived to `chunk`, without a copy. `chunk` is
-    /// empty if the result is not [`Read::Data`].
+    /// empty if the result is not [`BodyRead::Data`].
     ///
     /// The memory of the bytes that were in `chunk` is used for the next chunk, unless there is a clone of them. So a
     /// caller that passes the same variable again and again causes no allocation of a buffer for each chunk.
     ///
     /// # Errors
     /// Why the body ended early; no more bytes follow.
-    pub fn read_chunk(&mut self, id: CallId, chunk: &mut Bytes) -> Result<Read, Error> {
+    pub fn read_chunk(&mut self, id: CallId, chunk: &mut Bytes) -> Result<BodyRead, Error> {
         let mut arrived = memory_of(std::mem::take(chunk));
         let read = self.take_arrived(id, &mut arrived);
         *chunk = arrived.into();
@@ -636,7 +636,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Swaps all bytes of a streamed body that have arrived into an empty vector.
-    fn take_arrived(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<Read, Error> {
+    fn take_arrived(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<BodyRead, Error> {
         let call = self.reactor.call(id.0);
         if let Some(call) = call.filter(|call| call.head == HeadState::Given)
             && call.taken < call.response.body().len()
@@ -646,7 +646,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             chunk.drain(..std::mem::take(&mut call.taken));
             self.reactor.resume_read(id.0);
             self.process_events();
-            return Ok(Read::Data(chunk.len()));
+            return Ok(BodyRead::Data(chunk.len()));
         }
         self.read_body(id, &mut [0; 1])
     }
@@ -657,7 +657,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         })
     }
 
-    /// The next streamed body with data or an end that arrived since the last read returned [`Read::Pending`].
+    /// The next streamed body with data or an end that arrived since the last read returned [`BodyRead::Pending`].
     pub fn readable_body(&mut self) -> Option<CallId> {
         let reactor = &self.reactor;
         let id = self
@@ -707,7 +707,7 @@ impl<R: Router + 'static, N: Net + 'static> Engine<R, N> {
     /// ```
     pub fn open_call(&mut self, call: Call) -> (Completion, Option<Body<'_, Self>>) {
         let done = self.perform(call.streaming(true));
-        let body = done.body.map(|id| Body::new(self, id));
+        let body = done.streamed.map(|id| Body::new(self, id));
         (done, body)
     }
 }
@@ -735,7 +735,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let call = self.reactor.call_ref(id.0);
         if call.is_some_and(|call| !matches!(call.state, CallState::Ended)) {
             self.detach(id.0);
-            let error = Error::new(ErrorKind::Cancelled, Phase::Queue, Sent::Partial);
+            let error = Error::new(ErrorKind::Cancelled, Phase::Queue, Sent::ReplyBegun);
             self.end_call(id.0, Err(error));
         }
         self.deliveries.take_done(id.0);

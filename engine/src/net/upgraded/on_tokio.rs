@@ -25,7 +25,7 @@ use super::Upgraded;
 ///
 /// let client = Shared::spawn(SharedConfig::default(), |_| Client::new(Config::default()))?;
 /// let mut request = Request::get(&url);
-/// request.header("Connection", "Upgrade").header("Upgrade", "echo");
+/// request.add_header("Connection", "Upgrade").add_header("Upgrade", "echo");
 /// let mut done = client.send(Call::new(request, Response::new())).await;
 /// done.outcome?;
 /// let connection = done.response.take_upgraded().ok_or("the server stays with HTTP")?;

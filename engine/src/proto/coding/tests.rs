@@ -779,7 +779,7 @@ fn accept_encoding_of_requests() {
     assert_eq!(head(&mut request, &plain), format!("{start}{offer}\r\n"));
     // The caller's own headers have precedence, and a range refers to the coded body that the caller gets.
     for (name, value) in [("accept-encoding", "br;q=1"), ("Range", "bytes=0-9")] {
-        request.header(name, value);
+        request.add_header(name, value);
         assert_eq!(
             head(&mut request, &all),
             format!("{start}{name}: {value}\r\n\r\n")

@@ -14,7 +14,7 @@ impl Request {
     /// use courser::Request;
     ///
     /// let mut request = Request::get("http://a.example/");
-    /// request.header("Accept", "text/html").header("Host", "b.example");
+    /// request.add_header("Accept", "text/html").add_header("Host", "b.example");
     /// let headers: Vec<_> = request.headers().collect();
     /// assert_eq!(headers, [("Host", &b"b.example"[..]), ("Accept", b"text/html")]);
     /// ```
@@ -32,23 +32,23 @@ impl Request {
     }
 
     /// The value of the first header with this name that was set here, ignoring case.
-    pub fn header_value(&self, name: &str) -> Option<&[u8]> {
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
         let mut headers = self.headers();
         headers.find_map(|(candidate, value)| candidate.eq_ignore_ascii_case(name).then_some(value))
     }
 
-    /// Removes all headers with this name, and adds this one, as [`header`](Self::header) does.
+    /// Removes all headers with this name, and adds this one, as [`add_header`](Self::add_header) does.
     ///
     /// ```
     /// use courser::Request;
     ///
     /// let mut request = Request::get("http://a.example/");
-    /// request.header("Accept", "a/a").header("accept", "b/b").set_header("Accept", "*/*");
+    /// request.add_header("Accept", "a/a").add_header("accept", "b/b").set_header("Accept", "*/*");
     /// assert_eq!(request.headers().count(), 1);
-    /// assert_eq!(request.header_value("accept"), Some(&b"*/*"[..]));
+    /// assert_eq!(request.header("accept"), Some(&b"*/*"[..]));
     /// ```
     pub fn set_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
-        self.remove_header(name).header(name, value)
+        self.remove_header(name).add_header(name, value)
     }
 
     /// Sets `Authorization` to `Basic` with this user name and password (RFC 7617). A colon in the user name is refused when
@@ -59,7 +59,7 @@ impl Request {
     ///
     /// let mut request = Request::get("http://a.example/");
     /// request.basic_auth("Aladdin", "open sesame");
-    /// assert_eq!(request.header_value("authorization"), Some(&b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="[..]));
+    /// assert_eq!(request.header("authorization"), Some(&b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="[..]));
     /// ```
     pub fn basic_auth(&mut self, user: &str, password: &str) -> &mut Self {
         let checked = check_bytes(user.as_bytes(), Part::UserName, |byte| byte != b':');
@@ -76,7 +76,7 @@ impl Request {
     ///
     /// let mut request = Request::delete("http://a.example/items/7");
     /// request.bearer_auth("abc");
-    /// assert_eq!(request.header_value("authorization"), Some(&b"Bearer abc"[..]));
+    /// assert_eq!(request.header("authorization"), Some(&b"Bearer abc"[..]));
     /// ```
     pub fn bearer_auth(&mut self, token: &str) -> &mut Self {
         self.set_header("Authorization", format!("Bearer {token}"))
@@ -119,7 +119,7 @@ impl Request {
     ///
     /// let mut request = Request::post("http://a.example/", "");
     /// request.form([("name", "a b"), ("x", "1")]);
-    /// assert_eq!(request.header_value("content-type"), Some(&b"application/x-www-form-urlencoded"[..]));
+    /// assert_eq!(request.header("content-type"), Some(&b"application/x-www-form-urlencoded"[..]));
     /// ```
     #[cfg(feature = "form")]
     pub fn form<K: AsRef<str>, V: AsRef<str>>(
@@ -141,7 +141,7 @@ impl Request {
     ///
     /// let mut request = Request::post("http://a.example/", "");
     /// request.json(&[1, 2, 3])?;
-    /// assert_eq!(request.header_value("content-type"), Some(&b"application/json"[..]));
+    /// assert_eq!(request.header("content-type"), Some(&b"application/json"[..]));
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     #[cfg(feature = "json")]
@@ -163,10 +163,10 @@ impl Request {
 /// use courser::Request;
 ///
 /// let mut base = Request::get("http://a.example/");
-/// base.header("Authorization", "Bearer x");
+/// base.add_header("Authorization", "Bearer x");
 /// let mut other = base.clone();
 /// other.set_target("http://a.example/b");
-/// assert_eq!(other.header_value("authorization"), Some(&b"Bearer x"[..]));
+/// assert_eq!(other.header("authorization"), Some(&b"Bearer x"[..]));
 /// assert_eq!(base.target(), "http://a.example/");
 /// ```
 impl Clone for Request {
@@ -231,8 +231,12 @@ mod tests {
     #[test]
     fn a_clone_is_sent_as_the_first_one_is() {
         let mut request = Request::post("/a", "body");
-        request.header("X-A", "1").header("Connection", "close");
-        request.header("User-Agent", "me").header("Host", "other");
+        request
+            .add_header("X-A", "1")
+            .add_header("Connection", "close");
+        request
+            .add_header("User-Agent", "me")
+            .add_header("Host", "other");
         let sent = head(&mut request);
         let mut clone = request.clone();
         assert_eq!(head(&mut clone), sent);
@@ -248,7 +252,7 @@ mod tests {
     #[test]
     fn a_clone_keeps_what_is_wrong() {
         let mut request = Request::get("/");
-        request.header("X", "a\nb");
+        request.add_header("X", "a\nb");
         let refused = request.clone().encode(&Defaults::new("h", None));
         assert!(matches!(refused, Err(Misuse::Invalid { at: 1, .. })));
     }
@@ -300,11 +304,14 @@ mod tests {
     fn headers_are_those_that_were_set() {
         let mut request = Request::get("/");
         assert_eq!(request.headers().count(), 0);
-        request.header("B", "x: y").header("A", "").no_user_agent();
+        request
+            .add_header("B", "x: y")
+            .add_header("A", "")
+            .no_user_agent();
         let all: Vec<_> = request.headers().collect();
         assert_eq!(all, [("B", &b"x: y"[..]), ("A", b"")]);
-        assert_eq!(request.header_value("a"), Some(&b""[..]));
-        assert_eq!(request.header_value("user-agent"), None);
+        assert_eq!(request.header("a"), Some(&b""[..]));
+        assert_eq!(request.header("user-agent"), None);
     }
 
     #[cfg(feature = "form")]

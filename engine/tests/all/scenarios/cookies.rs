@@ -55,14 +55,14 @@ fn cookies_are_kept_from_call_to_call_and_along_redirects() {
     // In one line (RFC 6265 §5.4), however many the caller has; the caller's value goes before the jar's.
     let mut request = Request::get("http://1.sim/home");
     request
-        .header("Cookie", "a=1; session=own")
-        .header("X-Between", "x")
-        .header("cookie", "b=2");
+        .add_header("Cookie", "a=1; session=own")
+        .add_header("X-Between", "x")
+        .add_header("cookie", "b=2");
     client.call(&mut request, &mut response).unwrap();
     assert_eq!(last(&heard).unwrap(), "a=1; session=own; b=2; path=2");
     // The same request, sent again, does not keep what is gone.
     let mut request = Request::get("http://1.sim/other");
-    request.header("Cookie", "own=3");
+    request.add_header("Cookie", "own=3");
     client.call(&mut request, &mut response).unwrap();
     assert_eq!(last(&heard).unwrap(), "own=3; session=1");
     client.get("http://1.sim/logout", &mut response).unwrap();

@@ -49,12 +49,12 @@ fn each_send_has_its_own_headers() {
     let mut hooked = client(&net, Some(numbering));
     let mut response = Response::new();
     let mut request = Request::get("/");
-    request.header("X-Sent", "by the caller");
+    request.add_header("X-Sent", "by the caller");
     for _ in 0..3 {
         hooked.call(&mut request, &mut response).unwrap();
     }
     assert_eq!(sent(&heard), ["0", "1", "2", "3"]);
-    assert_eq!(request.header_value("x-sent"), Some(&b"by the caller"[..]));
+    assert_eq!(request.header("x-sent"), Some(&b"by the caller"[..]));
     // Another client sends what the caller has set.
     client(&net, None)
         .call(&mut request, &mut response)
@@ -103,9 +103,9 @@ fn a_redirect_carries_no_header_of_the_hook_on() {
     // The user of the URL would be sent as `Authorization`, which the hook replaces.
     let mut request = Request::post("http://user:word@1.sim/from", "body");
     request
-        .header("Content-Type", "text/plain")
-        .header("Cookie", "a=b")
-        .header("X-Plain", "1");
+        .add_header("Content-Type", "text/plain")
+        .add_header("Cookie", "a=b")
+        .add_header("X-Plain", "1");
     client.call(&mut request, &mut Response::new()).unwrap();
     assert_eq!(
         *seen.lock().unwrap(),

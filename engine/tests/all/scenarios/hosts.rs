@@ -152,7 +152,7 @@ fn a_hook_decides_which_redirects_are_followed() {
     config.redirects = Redirects::limit(7).hook(Arc::new(hook));
     let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
     let mut request = Request::get("http://1.sim/x/0");
-    request.header("X-Id", "5");
+    request.add_header("X-Id", "5");
     let mut response = Response::new();
     let report = client.call(&mut request, &mut response).unwrap();
     // The response that leads to the same host is the result.

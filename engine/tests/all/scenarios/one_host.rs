@@ -624,7 +624,7 @@ fn what_would_hold_up_others_is_not_pipelined() {
     let mut expect = Request::post("/", "x");
     expect.expect_continue(1000 * MS);
     let mut upgrade = Request::get("/");
-    upgrade.header("Upgrade", "x");
+    upgrade.add_header("Upgrade", "x");
     let connect = Request::new("CONNECT", "h:1");
     let mut response = Response::new();
     for mut request in [stream, expect, upgrade, connect] {

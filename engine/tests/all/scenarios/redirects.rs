@@ -60,7 +60,10 @@ fn locations_that_lead_nowhere() {
             };
             // The server is to blame, not the caller.
             assert_kind!(error, ErrorKind::Redirect { .. });
-            assert_eq!((error.phase(), error.sent()), (Phase::Head, Sent::Partial));
+            assert_eq!(
+                (error.phase(), error.sent()),
+                (Phase::Head, Sent::ReplyBegun)
+            );
             assert_eq!(error.remote(), Some(&place(1)));
             let shown = format!("{error:?} {error}");
             assert!(!shown.contains(['\u{85}', '\u{202e}']) && !shown.contains("secret"));
@@ -109,13 +112,13 @@ fn credentials_stay_with_their_origin() {
         let (mut client, _, heard) = world(leading(location));
         let mut request = Request::get("http://1.sim/from");
         request
-            .header("Authorization", "Bearer secret")
-            .header("Cookie", "session=secret")
-            .header("Proxy-Authorization", "Basic secret")
+            .add_header("Authorization", "Bearer secret")
+            .add_header("Cookie", "session=secret")
+            .add_header("Proxy-Authorization", "Basic secret")
             .sensitive_header("X-Api-Key", "secret")
             .sensitive_header("User-Agent", "secret")
-            .header("Host", "own.example")
-            .header("X-Open", "open");
+            .add_header("Host", "own.example")
+            .add_header("X-Open", "open");
         client.call(&mut request, &mut Response::new()).unwrap();
         let heard = heard.borrow();
         let expected = hops.iter().enumerate().map(|(hop, host)| {
@@ -146,7 +149,7 @@ fn a_hook_steers() {
     };
     let upload = |opened: bool| {
         let mut request = Request::post("http://1.sim/from", "");
-        request.header("Authorization", "mine");
+        request.add_header("Authorization", "mine");
         match opened {
             true => request.body_opened(|| Ok(&b"abc"[..]), Some(3)),
             false => request.body_stream(&b"abc"[..], Some(3)),
@@ -256,7 +259,7 @@ fn user_information() {
     // What the caller says goes before the URL, and the URL of one call says nothing for the next one.
     let (mut client, _, heard) = world(leading("/"));
     let mut request = Request::get("http://user:pass@1.sim/");
-    request.header("Authorization", "Bearer own");
+    request.add_header("Authorization", "Bearer own");
     client.call(&mut request, &mut Response::new()).unwrap();
     request
         .remove_header("Authorization")

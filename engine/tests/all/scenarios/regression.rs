@@ -14,9 +14,9 @@ use courser::policy::{
     BalanceConfig, BreakerConfig, LatePolicy, RetryOn, RetryRule, RetryVia, Statuses, WaitPolicy,
 };
 use courser::{
-    Backoff, Call, Client, Codings, Config, ErrorKind, HostClient, HostConfig, HttpClient, Limits,
-    Misuse, Observer, ObserverEvent, Phase, PipelineClient, PipelineConfig, Proxies, Rate, Read,
-    Redirects, Request, Response, Retry, Sent, TlsConfig, Upstream,
+    Backoff, BodyRead, Call, Client, Codings, Config, ErrorKind, HostClient, HostConfig,
+    HttpClient, Limits, Misuse, Observer, ObserverEvent, Phase, PipelineClient, PipelineConfig,
+    Proxies, Rate, Redirects, Request, Response, Retry, Sent, TlsConfig, Upstream,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -54,7 +54,7 @@ fn an_error_behind_a_redirect_says_that_something_was_sent() {
     let mut request = Request::post("http://1.sim/order", "one");
     let error = client.call(&mut request, &mut Response::new()).unwrap_err();
     assert!(error.is_connect(), "{error}");
-    assert_eq!(error.sent(), courser::Sent::Partial);
+    assert_eq!(error.sent(), courser::Sent::ReplyBegun);
 }
 
 /// Two failures before a redirect, and the third one behind it: a rule of three has had its attempts.
@@ -581,10 +581,13 @@ fn a_body_that_was_complete_before_its_head_was_taken_is_told_of() {
         client.wait(None).unwrap().done();
         while let Some(id) = client.readable_body() {
             let mut buf = [0; 64];
-            assert!(matches!(client.read_body(id, &mut buf), Ok(Read::Data(4))));
             assert!(matches!(
                 client.read_body(id, &mut buf),
-                Ok(Read::End { .. })
+                Ok(BodyRead::Data(4))
+            ));
+            assert!(matches!(
+                client.read_body(id, &mut buf),
+                Ok(BodyRead::End { .. })
             ));
             ended += 1;
         }
@@ -598,18 +601,24 @@ fn a_buffer_without_room_takes_nothing_and_ends_nothing() {
     hear(&net, 1, |peer, _| peer.send(ABCD));
     let mut client = host_client(&net, HostConfig::default());
     client.submit(get("/", 0).streaming(true));
-    let id = next(&mut client).body.unwrap();
+    let id = next(&mut client).streamed.unwrap();
     client.maintain(100 * MS).unwrap();
     assert_eq!(client.counters().idle, 1, "the whole body is here");
     let mut buf = [0; 16];
     for _ in 0..3 {
-        assert!(matches!(client.read_body(id, &mut []), Ok(Read::Data(0))));
+        assert!(matches!(
+            client.read_body(id, &mut []),
+            Ok(BodyRead::Data(0))
+        ));
     }
-    assert!(matches!(client.read_body(id, &mut buf), Ok(Read::Data(4))));
+    assert!(matches!(
+        client.read_body(id, &mut buf),
+        Ok(BodyRead::Data(4))
+    ));
     assert_eq!(&buf[..4], b"abcd");
     assert!(matches!(
         client.read_body(id, &mut []),
-        Ok(Read::End { .. })
+        Ok(BodyRead::End { .. })
     ));
 }
 
@@ -675,16 +684,16 @@ fn a_calls_own_limits_hold_when_decoding_goes_on() {
         };
         let mut client = host_client(&net, config);
         client.submit(get("/", 0).streaming(true).limits(limits(of_call)));
-        let id = next(&mut client).body.unwrap();
+        let id = next(&mut client).streamed.unwrap();
         let (mut total, mut buf) = (0, vec![0; 64 << 10]);
         let outcome = loop {
             match client.read_body(id, &mut buf) {
-                Ok(Read::Data(n)) => total += n,
-                Ok(Read::Pending) => {
+                Ok(BodyRead::Data(n)) => total += n,
+                Ok(BodyRead::Pending) => {
                     client.wait(None).unwrap().done();
                     while client.readable_body().is_some() {}
                 }
-                Ok(Read::End { .. }) => break Ok(()),
+                Ok(BodyRead::End { .. }) => break Ok(()),
                 Err(error) => break Err(error),
             }
         };

@@ -12,8 +12,8 @@ use courser::error::{LimitExceeded, TimeLimit};
 use courser::net::Net as _;
 use courser::net::sim::{Link, Peer, SimNet};
 use courser::{
-    BatchConfig, Bytes, Call, CallId, Error, ErrorKind, HostClient, HostConfig, Misuse, Phase,
-    PipelineClient, PipelineConfig, Read, Request, Response, Timeouts,
+    BatchConfig, BodyRead, Bytes, Call, CallId, Error, ErrorKind, HostClient, HostConfig, Misuse,
+    Phase, PipelineClient, PipelineConfig, Request, Response, Timeouts,
 };
 
 use super::{Script, host_client, near, next, place, rest, upstream};
@@ -49,7 +49,7 @@ fn slow_download(peer: &mut Peer<'_>, _: &[u8]) {
 fn read_all(client: &mut HostClient<SimNet>) -> Result<usize, courser::Error> {
     let done = next(client);
     done.outcome?;
-    read_to_end(client, done.body.unwrap()).map(|(_, length)| length)
+    read_to_end(client, done.streamed.unwrap()).map(|(_, length)| length)
 }
 
 /// Reads a body to its end, and returns the request, if the call had kept it, and the length of the body.
@@ -60,12 +60,12 @@ fn read_to_end(
     let mut length = 0;
     loop {
         match client.read_body(id, &mut [0; 99])? {
-            Read::Data(n) => length += n,
-            Read::Pending => {
+            BodyRead::Data(n) => length += n,
+            BodyRead::Pending => {
                 client.wait(None).unwrap().done();
                 client.readable_body();
             }
-            Read::End { request, .. } => return Ok((request, length)),
+            BodyRead::End { request, .. } => return Ok((request, length)),
         }
     }
 }
@@ -353,7 +353,7 @@ fn an_upload_goes_on_after_the_head_of_a_streamed_response() {
             "GET",
             "the request is still being sent"
         );
-        let (request, length) = read_to_end(&mut client, done.body.unwrap()).unwrap();
+        let (request, length) = read_to_end(&mut client, done.streamed.unwrap()).unwrap();
         assert_eq!((request.unwrap().method(), length), ("PUT", 2));
     }
     assert_eq!(client.counters().opened, 1, "the connection was used again");
@@ -394,7 +394,7 @@ fn an_upload_ends_with_a_refusal_that_closes_and_with_a_complete_response() {
         let sent = received.load(SeqCst);
         assert!((1..LENGTH / 2).contains(&sent), "{sent}");
         if let Some(length) = length {
-            let (_, read) = read_to_end(&mut client, done.body.unwrap()).unwrap();
+            let (_, read) = read_to_end(&mut client, done.streamed.unwrap()).unwrap();
             assert_eq!((read, net.open_streams()), (length, 0));
         }
     }

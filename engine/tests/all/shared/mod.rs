@@ -281,7 +281,7 @@ fn a_callback_that_waits_for_its_own_thread_gets_an_error() {
     let (errors, heard) = std::sync::mpsc::channel();
     let mut request = Request::new("POST", "/");
     request.body_stream(Caller(Arc::clone(&place), errors), None);
-    request.header("Connection", "close");
+    request.add_header("Connection", "close");
     client.call(&mut request, &mut Response::new()).unwrap();
     let error = heard.recv().unwrap();
     assert_kind!(error, ErrorKind::Misuse(Misuse::OwnThread));

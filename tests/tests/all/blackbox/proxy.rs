@@ -158,8 +158,8 @@ fn headers_for_the_proxy() {
     for url in ["https://a.example/", "http://a.example/"] {
         let mut request = Request::get(url);
         request
-            .header("Proxy-Authorization", "own")
-            .header("X-A", "b");
+            .add_header("Proxy-Authorization", "own")
+            .add_header("X-A", "b");
         client.call(&mut request, &mut Response::new()).unwrap();
     }
     get(&mut client, "http://a.example/");
@@ -206,8 +206,8 @@ fn proxy_authorization_reaches_no_server_by_any_way() {
         for by_call in [false, true] {
             let mut request = Request::get(format!("http://{to}/"));
             request
-                .header("Proxy-Authorization", "Basic own")
-                .header("X-Other", "stays");
+                .add_header("Proxy-Authorization", "Basic own")
+                .add_header("X-Other", "stays");
             let call = Call::new(request, Response::new());
             let (of_client, call) = match by_call {
                 true => (Proxies::none(), call.proxies(proxies.clone())),
@@ -223,7 +223,7 @@ fn proxy_authorization_reaches_no_server_by_any_way() {
     }
     // Without proxies it is the caller's header, as in a request that is made for a proxy by hand.
     let mut request = Request::get(format!("http://{to}/"));
-    request.header("Proxy-Authorization", "own");
+    request.add_header("Proxy-Authorization", "own");
     let mut client = client(Proxies::none(), TlsConfig::default());
     client.call(&mut request, &mut Response::new()).unwrap();
     let seen = server.requests().pop().unwrap();

@@ -80,8 +80,8 @@ fn request(way: Way, server: &Server) -> Request {
         Way::TlsInTls => "https://a.example/".to_owned(),
     });
     request
-        .header("Connection", "Upgrade")
-        .header("Upgrade", "raw");
+        .add_header("Connection", "Upgrade")
+        .add_header("Upgrade", "raw");
     request
 }
 

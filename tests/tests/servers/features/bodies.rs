@@ -67,7 +67,7 @@ pub(crate) fn chunked(bench: &Bench<'_>) -> Option<Outcome> {
 pub(crate) fn trailers(bench: &Bench<'_>) -> Option<Outcome> {
     let mut client = bench.client()?;
     let mut request = with_header("/trailers", "TE", "trailers");
-    request.header("Connection", "TE");
+    request.add_header("Connection", "TE");
     let mut response = Response::new();
     if let Err(error) = client.call(&mut request, &mut response) {
         next_is_right(bench, &mut client);

@@ -86,6 +86,6 @@ fn says_close(response: &Response) -> bool {
 /// A request for `target` with one more header.
 fn with_header(target: &str, name: &str, value: &str) -> Request {
     let mut request = Request::get(target);
-    request.header(name, value);
+    request.add_header(name, value);
     request
 }
