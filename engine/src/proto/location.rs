@@ -64,16 +64,22 @@ pub fn resolve(base: &str, reference: &[u8]) -> Result<String, UrlError> {
 /// # Errors
 /// The result is not a valid http or https URL.
 pub fn from_typed(text: &str) -> Result<String, UrlError> {
-    const ANY_BASE: &str = "http://a/";
     let text = text.trim();
-    let has_scheme = text
-        .split_once("://")
-        .is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']));
-    match text.starts_with(['/', '\\', '?', '#']) || text.is_empty() {
-        true => Err(UrlError::NoHost),
-        false if has_scheme => resolve(ANY_BASE, text.as_bytes()),
-        false => resolve(ANY_BASE, format!("//{text}").as_bytes()),
-    }
+    let (scheme, rest) = match text.split_once(':') {
+        Some((name, rest)) if name.eq_ignore_ascii_case("http") => (Scheme::Http, rest),
+        Some((name, rest)) if name.eq_ignore_ascii_case("https") => (Scheme::Https, rest),
+        // A port would not begin so.
+        Some((name, rest)) if rest.starts_with("//") && !name.contains(['/', '?', '#']) => {
+            split_scheme(text)?;
+            return Err(UrlError::NoScheme);
+        }
+        _ if text.starts_with(is_slash) => return Err(UrlError::NoHost),
+        _ => (Scheme::Http, text),
+    };
+    let rest = rest.trim_start_matches(is_slash);
+    let url = format!("{}://{rest}", scheme.as_str());
+    // Absolute, so that nothing of the base is left.
+    resolve("http://base.invalid/", url.as_bytes())
 }
 
 fn without_fragment(base: &str, reference: &str) -> Result<String, UrlError> {
@@ -420,6 +426,13 @@ mod tests {
             ("ftp://a.example", Err(UrlError::Scheme("ftp".into()))),
             ("mailto:me@a.example", Ok("http://mailto:me@a.example/")),
             ("me:x", Err(UrlError::Port)),
+            ("http:/a.example/x", Ok("http://a.example/x")),
+            ("https:\\\\a.example\\x", Ok("https://a.example/x")),
+            ("http:a.example", Ok("http://a.example/")),
+            ("http:", Err(UrlError::NoHost)),
+            ("\u{feff}http://a.example", Err(UrlError::NoScheme)),
+            ("x@http://a.example", Err(UrlError::NoScheme)),
+            ("://a.example", Err(UrlError::NoScheme)),
             ("/etc/passwd", Err(UrlError::NoHost)),
             ("#a", Err(UrlError::NoHost)),
             ("", Err(UrlError::NoHost)),
