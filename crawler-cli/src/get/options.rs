@@ -107,8 +107,9 @@ pub(crate) struct RequestOptions {
     pub(crate) data: Vec<OsString>,
     /// POST this byte for byte; @- is stdin
     ///
-    /// POST this byte for byte. @FILE is the content of a file; @- is standard input. A file that is the only piece of
-    /// data is read while it is sent.
+    /// POST this byte for byte. @FILE is the content of a file; @- is standard input. A file of more than 64 MiB
+    /// has to be the only piece of data. A pipe can be sent once: a redirect or a retry that needs it once more is an error,
+    /// 65.
     #[arg(long, value_name = "data/@file")]
     pub(crate) data_binary: Vec<OsString>,
     /// PUT this file, once for each URL; - is stdin

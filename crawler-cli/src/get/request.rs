@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{self, Cursor};
+use std::io::{self, Cursor, Seek as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) struct Template {
 /// A body to send.
 pub(super) enum Payload {
     Bytes(Bytes),
-    /// A file, which is read while it is sent, as often as it is sent.
+    /// A file, which is read while it is sent, as often as it is sent: the one that was opened, whatever becomes of its name.
     File(PathBuf),
     /// A pipe, or [`STDIN`]: it can be sent once.
     Pipe(PathBuf),
@@ -194,9 +194,15 @@ impl Payload {
                 Ok(Some(length))
             }
             Self::File(path) => {
-                let metadata = fs::metadata(path).map_err(|error| failed(path, error))?;
-                let (path, length) = (path.clone(), metadata.len());
-                request.body_opened(move || File::open(&path), declared(length));
+                let file = File::open(path).map_err(|error| failed(path, error))?;
+                let metadata = file.metadata().map_err(|error| failed(path, error))?;
+                let length = metadata.len();
+                let again = move || {
+                    let mut file = file.try_clone()?;
+                    file.rewind()?;
+                    Ok(file)
+                };
+                request.body_opened(again, declared(length));
                 Ok(Some(length))
             }
             Self::Pipe(path) if path == STDIN => {
@@ -218,7 +224,17 @@ fn read_data(data: &[Data]) -> Result<Option<Payload>, Failure> {
         && let Some(file) = typed.as_bytes().strip_prefix(b"@")
         && file != b"-"
     {
-        return Payload::of_file(Path::new(OsStr::from_bytes(file))).map(Some);
+        let path = Path::new(OsStr::from_bytes(file));
+        let payload = Payload::of_file(path)?;
+        // The length of some files is known only when they are read.
+        let bytes = match &payload {
+            Payload::File(path) => File::open(path).and_then(|file| at_most(MOST_KEPT, file)),
+            Payload::Bytes(_) | Payload::Pipe(_) => Ok(None),
+        };
+        let bytes = bytes.map_err(|error| Failure::read(path.display(), &error))?;
+        return Ok(Some(
+            bytes.map_or(payload, |bytes| Payload::Bytes(bytes.into())),
+        ));
     }
     let mut pieces = Vec::new();
     for piece in data {
@@ -292,7 +308,7 @@ pub(super) fn typed_or_file(typed: &OsStr) -> Result<Vec<u8>, Failure> {
 
 /// The name of standard input.
 const STDIN: &str = "-";
-/// The most bytes of a file that is joined with other data.
+/// The most bytes of a file that are kept in memory to be sent.
 const MOST_KEPT: u64 = 64 << 20;
 /// Longer bodies, in bytes, wait for a 100 (Continue), as in curl.
 const EXPECT_ABOVE: u64 = 1 << 20;
