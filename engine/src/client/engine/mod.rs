@@ -225,14 +225,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         std::mem::swap(response, &mut own_response);
         let call = Call::new(own_request, own_response).streaming(streaming);
         let id = self.submit(call.awaited());
-        let mut awaiting = Awaiting {
-            client: self,
-            id,
-            buffers: Some((&mut *request, &mut *response)),
-        };
-        let done = awaiting.client.await_call(id);
-        awaiting.buffers = None;
-        drop(awaiting);
+        let done = self.await_call(id, Some((&mut *request, &mut *response)));
         self.spare.placeholder = Some((
             std::mem::replace(request, done.request),
             std::mem::replace(response, done.response),
@@ -258,21 +251,35 @@ impl<R: Router, N: Net> Engine<R, N> {
     #[inline]
     pub fn perform(&mut self, call: Call) -> Completion {
         let id = self.submit(call.awaited());
-        self.await_call(id)
+        self.await_call(id, None)
     }
 
+    /// Waits for the completion of a call, whose buffers these are if the caller has kept them.
     #[inline]
-    fn await_call(&mut self, id: CallId) -> Completion {
+    fn await_call(
+        &mut self,
+        id: CallId,
+        buffers: Option<(&mut Request, &mut Response)>,
+    ) -> Completion {
+        let mut awaiting = Awaiting {
+            client: self,
+            id,
+            buffers,
+            has_completed: false,
+        };
+        let client = &mut *awaiting.client;
         loop {
-            if self.deliveries.take_done(id.0)
-                && let Some(done) = self.complete(id.0)
+            if client.deliveries.take_done(id.0)
+                && let Some(done) = client.complete(id.0)
             {
+                awaiting.has_completed = true;
                 return done;
             }
-            if let Err(error) = self.iterate(None, |client| client.deliveries.done.contains(&id.0))
+            if let Err(error) =
+                client.iterate(None, |client| client.deliveries.done.contains(&id.0))
             {
-                self.detach(id.0);
-                self.end_call(id.0, Err(Error::new(error, Phase::Queue, Sent::Nothing)));
+                client.detach(id.0);
+                client.end_call(id.0, Err(Error::new(error, Phase::Queue, Sent::Nothing)));
             }
         }
     }
@@ -712,26 +719,27 @@ impl<R: Router + 'static, N: Net + 'static> Engine<R, N> {
     }
 }
 
-/// Gives the caller of a blocking call its buffers back if foreign code panics meanwhile: a source of a body, an observer.
+/// Ends a blocking call, and gives the caller its buffers back, if foreign code panics meanwhile: a source of a body, an
+/// observer.
 struct Awaiting<'a, R: Router, N: Net> {
     client: &'a mut Engine<R, N>,
     id: CallId,
-    /// `None` once the call has completed.
     buffers: Option<(&'a mut Request, &'a mut Response)>,
+    has_completed: bool,
 }
 
 impl<R: Router, N: Net> Drop for Awaiting<'_, R, N> {
     #[inline]
     fn drop(&mut self) {
-        if let Some((request, response)) = self.buffers.take() {
-            self.client.abandon(self.id, request, response);
+        if !self.has_completed {
+            self.client.abandon(self.id, self.buffers.take());
         }
     }
 }
 
 impl<R: Router, N: Net> Engine<R, N> {
     #[cold]
-    fn abandon(&mut self, id: CallId, request: &mut Request, response: &mut Response) {
+    fn abandon(&mut self, id: CallId, buffers: Option<(&mut Request, &mut Response)>) {
         let call = self.reactor.call_ref(id.0);
         if call.is_some_and(|call| !matches!(call.state, CallState::Ended)) {
             self.detach(id.0);
@@ -739,9 +747,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.end_call(id.0, Err(error));
         }
         self.deliveries.take_done(id.0);
-        if let Some(call) = self.reactor.remove_call(id.0) {
-            *request = call.request;
-            *response = call.response;
+        if let (Some(call), Some(buffers)) = (self.reactor.remove_call(id.0), buffers) {
+            (*buffers.0, *buffers.1) = (call.request, call.response);
         }
     }
 }
