@@ -281,13 +281,13 @@ impl Router for AnyHost {
         followed: u32,
         own: Option<&Overrides>,
     ) -> Result<Reroute, ErrorKind> {
-        response.set_url(request.url());
         self.note_head(request, response, own);
         let redirects = own.and_then(|own| own.redirects.as_ref());
         let redirects = redirects.unwrap_or(&self.config.redirects);
         if !is_redirect(response.status()) {
             return Ok(Reroute::Stay);
         }
+        response.set_url(request.url());
         let location = response.location();
         if location == Ok(None) {
             return Ok(Reroute::Stay);

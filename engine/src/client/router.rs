@@ -24,7 +24,7 @@ pub(crate) trait Router {
         hosts: &mut Hosts,
     ) -> Result<HostKey, ErrorKind>;
 
-    /// Examines the head of a response, after `followed` redirects, and tells the response its URL. If the response is a redirect to be followed, by
+    /// Examines the head of a response, after `followed` redirects. If the response is a redirect to be followed, by
     /// the call's own settings or by the client's, gives the request its new URL.
     fn reroute(
         &mut self,

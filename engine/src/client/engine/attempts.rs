@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Engine;
+use super::completion::tell_url;
 use crate::client::RetryCause;
 use crate::client::progress::ActiveCall;
 use crate::client::router::Router;
@@ -120,6 +121,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             && !matches!(call.state, CallState::Ended)
             && !call.redirect.is_followed()
             && !call.client.reauthorized;
+        tell_url::<R>(call);
         let hooked = self.hooked.as_deref();
         if !is_news || !hooked.is_some_and(|it| it.repeats(&call.request, &call.response)) {
             return false;

@@ -273,7 +273,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.reactor.call(key)?.head == HeadState::Ready {
             return self.complete_head(key);
         }
-        let call = self.reactor.remove_call(key)?;
+        let mut call = self.reactor.remove_call(key)?;
+        tell_url::<R>(&mut call);
         // With this check, a call without settings of its own does not pass the code that frees them.
         if let Some(overrides) = call.overrides {
             drop(overrides);
@@ -295,6 +296,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let mut request = self.reactor.spares.take_request();
         let keeps_request = self.reactor.is_sending(key);
         let call = self.reactor.call(key)?;
+        tell_url::<R>(call);
         call.head = HeadState::Given;
         call.client.keeps_request = keeps_request;
         if !keeps_request {
@@ -331,6 +333,14 @@ impl<R: Router, N: Net> Engine<R, N> {
                 .forget(|id| reactor.call_ref(id.0).is_some());
         }
         Some(call)
+    }
+}
+
+/// Tells the response of a call the URL that it came from, of a client whose requests have URLs.
+#[inline]
+pub(super) fn tell_url<R: Router>(call: &mut ActiveCall) {
+    if !R::KEEPS_HOSTS && call.response.status() != 0 {
+        call.response.set_url(call.request.url());
     }
 }
 
