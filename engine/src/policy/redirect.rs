@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::LimitExceeded;
-use crate::proto::{Response, is_redirect};
+use crate::proto::{Response, is_redirect, without_userinfo};
 
 /// Whether redirects are followed, how many, and which.
 ///
@@ -38,7 +38,6 @@ pub enum RedirectAction {
 }
 
 /// A redirect, as passed to a [`RedirectHook`].
-#[derive(Debug)]
 #[non_exhaustive]
 pub struct Redirect<'a> {
     /// The response that redirects. A part of its body may not have come yet.
@@ -58,6 +57,17 @@ pub struct Redirect<'a> {
     /// The hook may set this: the next request has the credentials of the request (`Authorization`, `Cookie`, sensitive
     /// headers, user information of the URL), although another origin gets it.
     pub keep_credentials: bool,
+}
+
+impl fmt::Debug for Redirect<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redirect")
+            .field("response", self.response)
+            .field("from", &without_userinfo(self.from))
+            .field("to", &without_userinfo(self.to))
+            .field("followed", &self.followed)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Redirects {

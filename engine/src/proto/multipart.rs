@@ -251,7 +251,7 @@ impl Request {
     /// ```
     pub fn multipart(&mut self, form: Multipart) -> &mut Self {
         for content_type in form.field_types() {
-            self.check_value(content_type.as_bytes());
+            self.check_value("Content-Type", content_type.as_bytes());
         }
         self.set_header("Content-Type", form.content_type());
         let body = form.into_body();

@@ -390,9 +390,10 @@ impl Request {
         self
     }
 
-    /// As [`body_stream`](Self::body_stream), for a body that can be read again: `open` is called before each send, and
+    /// As [`body_stream`](Self::body_stream), for a body that can be read again: `open` is called for each send, and
     /// returns a reader of the whole body. So the body follows redirects that keep the method (307 and 308), is sent again
-    /// where a retry may send it, and is copied with the request. `open` runs on the thread that drives the client.
+    /// where a retry may send it, and is copied with the request. `open` runs on the thread that drives the client, after the
+    /// head was sent, so it must not block.
     ///
     /// ```
     /// use courser::Request;
@@ -734,10 +735,10 @@ impl Request {
     /// Writes `Authorization` from the user information of the URL, or, after redirects, of the first URL. A server
     /// that redirects to another origin can give no credentials for that origin.
     fn write_authorization(&self, url: &Url<'_>, out: &mut Vec<u8>) {
-        let earlier = Url::parse(&self.0.target)
-            .ok()
-            .and_then(|url| url.userinfo());
-        if let Some(userinfo) = url.userinfo().or(earlier) {
+        let first = Url::parse(&self.0.target).ok();
+        let first = first.as_ref().and_then(Url::userinfo);
+        let own = url.userinfo().filter(|_| !self.is_other_origin());
+        if let Some(userinfo) = own.or(first) {
             out.extend_from_slice(b"Authorization: ");
             push_basic(userinfo, out);
             out.extend_from_slice(b"\r\n");
@@ -814,7 +815,10 @@ impl Request {
                 .iter()
                 .any(|own| own.eq_ignore_ascii_case(name))
         };
-        self.withholds_credentials() && (is_credential(name) || marked())
+        match name.eq_ignore_ascii_case(PROXY_AUTHORIZATION) {
+            true => self.is_other_origin(), // no server is trusted with it
+            false => self.withholds_credentials() && (is_credential(name) || marked()),
+        }
     }
 
     fn write_framing(&self, out: &mut Vec<u8>) {
@@ -1098,9 +1102,9 @@ impl Request {
         self
     }
 
-    /// Refuses a text that is no header value.
-    pub(super) fn check_value(&mut self, value: &[u8]) {
-        let checked = check_field("name", value, Part::HeaderName, Part::HeaderValue);
+    /// Refuses a text that is no value of this header.
+    pub(super) fn check_value(&mut self, name: &str, value: &[u8]) {
+        let checked = check_field(name, value, Part::HeaderName, Part::HeaderValue);
         self.note_invalid(checked);
     }
 
@@ -1237,8 +1241,8 @@ struct Redirected {
     url: String,
     /// Replaces the method; then the request has no body.
     method: Option<&'static str>,
-    /// Another scheme, host or port was reached, now or earlier: `Host`, cookies and the TLS identity that the caller has
-    /// set for the first origin are not sent any more.
+    /// Another scheme, host or port was reached, now or earlier: `Host`, `Proxy-Authorization` and the TLS identity that the
+    /// caller has set for the first origin are not sent any more.
     other_origin: bool,
     /// Headers that only the first origin may get are not sent any more.
     withholds_credentials: bool,
@@ -1370,7 +1374,11 @@ fn check_field(name: &str, value: &[u8], name_part: Part, value_part: Part) -> R
     checked.map_err(|invalid| match invalid {
         Invalid::Byte { part, at, byte, .. } => Invalid::Byte {
             part,
-            name: name.into(),
+            // No more of a name than is one.
+            name: match part == name_part {
+                true => name[..at].into(),
+                false => name.into(),
+            },
             at,
             byte,
         },

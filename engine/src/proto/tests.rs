@@ -855,8 +855,7 @@ fn invalid_requests_name_the_part() {
     ];
     for (build, part, at, byte) in rows {
         let name = match part {
-            Part::HeaderName => "A\n",
-            Part::HeaderValue => "A",
+            Part::HeaderName | Part::HeaderValue => "A",
             Part::TrailerValue => "a",
             _ => "",
         };

@@ -179,6 +179,9 @@ impl Stream {
             Some(declared) => self.frame_known(declared, read)?,
             None => self.frame_chunk(read, trailers),
         }
+        if let (StreamState::Ended, Source::Opened(opened)) = (self.state, &mut self.source) {
+            opened.reader = None; // the file is not kept open
+        }
         if self.buffer.is_empty() {
             return Ok(Fill::Ended);
         }

@@ -152,7 +152,7 @@ impl StatusError {
         self.status
     }
 
-    /// The [URL](Response::url) of the response, without user information.
+    /// The [URL](Response::url) of the response, without user information and fragment.
     pub fn url(&self) -> Option<&str> {
         self.url.as_deref()
     }

@@ -1,17 +1,16 @@
 //! Single scenarios with many hosts: names that are slow, wrong or unanswered, races of addresses, and the connection
 //! limit that hosts share. Times are exact.
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use courser::net::sim::{Behaviour, HttpServer, Link, Peer, Probability, ScriptedAnswer, SimNet};
-use courser::policy::RedirectAction;
+use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet};
 use courser::{
-    AddressPolicy, Answer, Call, Caps, Client, Config, ErrorKind, HostConfig, Proxies, Redirects,
-    Request, Response,
+    AddressPolicy, Answer, Call, Caps, Client, Config, ErrorKind, HostConfig, Proxies, Request,
+    Response,
 };
 
-use super::{MS, Script, client_of, ip, near, numbered, place};
+use super::{MS, Script, client_of, ip, near, place};
 
 fn ok(peer: &mut Peer<'_>, _: &[u8]) {
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
@@ -117,56 +116,6 @@ fn unused_hosts_are_forgotten() {
         (client.hosts(), client.counters().open, net.open_streams()),
         (0, 0, 0)
     );
-}
-
-#[test]
-fn a_hook_decides_which_redirects_are_followed() {
-    let net = SimNet::new(1);
-    let server = HttpServer::new(Behaviour {
-        redirect: Probability::ALWAYS,
-        redirect_to: vec!["http://2.sim".into()],
-        last_hop: u64::MAX,
-        ..Behaviour::default()
-    });
-    net.listen(place(1), Link::default(), server.clone());
-    net.listen(place(2), Link::default(), server);
-    let resolver = numbered(&net);
-    let mut config = caps(2, 2);
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let hook = {
-        let asked = asked.clone();
-        move |redirect: &mut courser::policy::Redirect<'_>| {
-            let status = redirect.response.status();
-            assert!(redirect.method == "GET" && status / 100 == 3);
-            let (from, to, followed) = (redirect.from, redirect.to, redirect.followed);
-            asked
-                .lock()
-                .unwrap()
-                .push(format!("{followed} {from} {to}"));
-            match redirect.changes_origin {
-                true => RedirectAction::Follow,
-                false => RedirectAction::Stop,
-            }
-        }
-    };
-    config.redirects = Redirects::limit(7).hook(Arc::new(hook));
-    let mut client = Client::with_net(config, net.clone(), resolver).unwrap();
-    let mut request = Request::get("http://1.sim/x/0");
-    request.add_header("X-Id", "5");
-    let mut response = Response::new();
-    let report = client.call(&mut request, &mut response).unwrap();
-    // The response that leads to the same host is the result.
-    assert_eq!((response.status() / 100, report.redirects().len()), (3, 1));
-    let asked = asked.lock().unwrap();
-    let expected = [
-        "0 http://1.sim/x/0 http://2.sim/x/1",
-        "1 http://2.sim/x/1 http://2.sim/x/2",
-    ];
-    assert_eq!(*asked, expected);
-    // A call may have redirects of its own, without the hook.
-    let call = Call::new(request, response).redirects(Redirects::none());
-    let done = client.perform(call);
-    assert_eq!((done.response.status() / 100, asked.len()), (3, 2));
 }
 
 #[test]

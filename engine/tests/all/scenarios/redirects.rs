@@ -1,6 +1,7 @@
 //! What travels along with a redirect, and what the redirect's own body costs. Where a `Location` leads is in
 //! `engine/src/proto/location.rs`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use courser::net::Net as _;
 use courser::net::sim::{Peer, SimNet};
 use courser::policy::{Redirect, RedirectAction};
 use courser::{
-    Call, Client, Codings, Config, ErrorKind, Phase, Redirects, Request, Response, Sent,
+    Call, Client, Codings, Config, ErrorKind, Phase, Proxies, Redirects, Request, Response, Sent,
 };
 
 use super::{Heard, client_of, field, hear, place, target, told};
@@ -162,6 +163,13 @@ fn a_hook_steers() {
     };
     let keeping = || Redirects::limit(1).hook(Arc::new(keep));
     let refusing = || Redirects::limit(1).hook(Arc::new(|_| RedirectAction::Refuse));
+    let stopping = |redirect: &mut Redirect<'_>| {
+        let (from, to) = (redirect.from, redirect.to);
+        assert_eq!((from, to), ("http://1.sim/from", "http://2.sim/to"));
+        assert!(redirect.changes_origin && redirect.method == "GET" && redirect.followed == 0);
+        assert_eq!(redirect.response.status(), 302);
+        RedirectAction::Stop
+    };
     let asked = |status, opened, redirects: Redirects| {
         let (mut client, _, heard) = world(lead(status));
         let call = Call::new(upload(opened), Response::new()).redirects(redirects);
@@ -188,6 +196,8 @@ fn a_hook_steers() {
             "{second}"
         );
     }
+    let stopped = asked(302, true, Redirects::limit(1).hook(Arc::new(stopping)));
+    assert!(matches!(stopped, (Ok(302), None)), "{stopped:?}");
     for (redirects, fault, text) in [
         (
             refusing(),
@@ -207,6 +217,52 @@ fn a_hook_steers() {
             format!("http://1.sim/from: the server redirected to \"http://2.sim/to\": {text}");
         assert_eq!((error.to_string(), second), (shown, None));
     }
+}
+
+/// Trusted with the caller's credentials, a server gets neither those that a redirect names nor those for a proxy.
+#[test]
+fn trust_is_no_more_than_that() {
+    let trusting = || {
+        Redirects::limit(1).hook(Arc::new(|redirect: &mut Redirect<'_>| {
+            redirect.keep_credentials = true;
+            RedirectAction::Follow
+        }))
+    };
+    let proxied = Proxies::none().http("http://px:pw@1.sim:80".parse().unwrap());
+    for (proxies, count) in [(proxied.clone().except("2.sim"), 0), (proxied, 1)] {
+        let to = "Location: http://evil:pw@2.sim/to\r\nContent-Length: 0\r\n\r\n";
+        let (mut client, _, heard) = world(move |peer, target| match target.ends_with("/from") {
+            true => peer.send(format!("HTTP/1.1 302 Found\r\n{to}")),
+            false => peer.send(OK),
+        });
+        let mut request = Request::get("http://user:pass@1.sim/from");
+        request.add_header("Proxy-Authorization", "Basic own");
+        let call = Call::new(request, Response::new());
+        let done = client.perform(call.redirects(trusting()).proxies(proxies));
+        done.into_result().unwrap();
+        let second = heard.borrow()[1].1.clone();
+        assert_eq!(
+            second.matches("Proxy-Authorization").count(),
+            count,
+            "{second}"
+        );
+        assert!(
+            second.contains("\nAuthorization: Basic dXNlcjpwYXNz\r\n"),
+            "{second}"
+        );
+    }
+}
+
+/// Nor is anything left of a call that blocks, if a hook panics.
+#[test]
+fn a_hook_that_panics_ends_the_call() {
+    let (mut client, net, _) = world(leading("http://2.sim/to/"));
+    let panics = Redirects::limit(1).hook(Arc::new(|_| panic!("on purpose")));
+    let call = Call::new(Request::get("http://1.sim/from"), Response::new());
+    let opened = AssertUnwindSafe(|| drop(client.open_call(call.redirects(panics))));
+    catch_unwind(opened).unwrap_err();
+    let left = (client.in_flight(), net.open_streams());
+    assert_eq!(left, (0, client.counters().idle));
 }
 
 /// Given by the URL, kept on the same server, and told to no other; a server may give credentials for itself alone.
