@@ -54,7 +54,7 @@
 //! | one byte now and then | one deadline over all, whatever comes | `by_default_a_streamed_body_may_take_longer_than_the_total_timeout` |
 //! | a promise of a large body | memory grows with what has come | `a_promised_length_costs_no_memory` |
 //! | interim responses or header lines without end (curl CVE-2023-38039) | limits over all heads | `limits`, `interim_responses_are_limited` |
-//! | a body that decodes to very much, many codings (curl CVE-2022-32206, urllib3 CVE-2025-66418) | limits on bytes, ratio, windows and codings | `a_bomb_inside_a_stack_stops_at_the_limits`, `five_codings_and_no_more`, `a_zstd_window_above_the_limit_is_refused` |
+//! | a body that decodes to very much, many codings (curl CVE-2022-32206, urllib3 CVE-2025-66418) | limits on bytes, ratio, windows and codings | `the_data_between_two_codings_has_its_ratio`, `five_codings_and_no_more`, `a_zstd_window_above_the_limit_is_refused` |
 //! | answers faster than the program reads | the connection is read no further | `an_unread_body_stops_its_server_and_no_other_call` |
 //! | a request that was executed, and a closed connection | POST is never sent twice by itself | `only_what_is_safe_or_asked_for` |
 //!

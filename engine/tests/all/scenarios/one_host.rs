@@ -678,31 +678,3 @@ fn an_idle_connection_that_has_not_served_yet_is_retried_like_a_reused_one() {
     let report = client.get("/", &mut Response::new()).unwrap();
     assert_eq!(report.attempts(), 2);
 }
-
-#[test]
-fn the_user_agent_is_the_engine_unless_told_otherwise() {
-    for (user_agent, expected) in [
-        (HostConfig::default().user_agent, Some("courser/")),
-        (None, None),
-    ] {
-        let config = HostConfig {
-            user_agent,
-            ..one()
-        };
-        let checking = move |peer: &mut Peer<'_>, data: &[u8]| {
-            let head = String::from_utf8_lossy(data);
-            let agent = head
-                .lines()
-                .find_map(|line| line.strip_prefix("User-Agent: "));
-            assert_eq!(agent.is_some(), expected.is_some());
-            assert!(agent.is_none_or(|agent| agent.starts_with(expected.unwrap())));
-            peer.send(answer("a", 0));
-        };
-        let (mut client, _) = client_with(config, SimNet::new(1), wide(), checking);
-        client.get("/", &mut Response::new()).unwrap();
-    }
-    let wrong = upstream().with_host("a\r\nX: y");
-    let refused = HostClient::with_net(wrong, one(), SimNet::new(1))
-        .and_then(|mut client| client.get("/", &mut Response::new()));
-    assert_kind!(refused.unwrap_err(), ErrorKind::Misuse(_));
-}

@@ -15,15 +15,15 @@ use courser::policy::{
 };
 use courser::{
     Backoff, BodyRead, Call, Client, Codings, Config, ErrorKind, HostClient, HostConfig,
-    HttpClient, Limits, Misuse, Observer, ObserverEvent, Phase, PipelineClient, PipelineConfig,
-    Proxies, Rate, Redirects, Request, Response, Retry, Sent, TlsConfig, Upstream,
+    HttpClient, Limits, Misuse, Phase, PipelineClient, PipelineConfig, Proxies, Rate, Redirects,
+    Request, Response, Retry, Sent, TlsConfig, Upstream,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::{
-    Failing, MS, Script, client_of, hear, host_client, ip, near, next, numbered, place, rest,
-    silent, target, upstream,
+    Failing, MS, Script, client_of, hear, host_client, near, next, numbered, place, rest, silent,
+    target, upstream,
 };
 
 const ABCD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd";
@@ -703,32 +703,6 @@ fn a_calls_own_limits_hold_when_decoding_goes_on() {
             assert_kind!(error, ErrorKind::Limit(LimitExceeded::DecodeRatio(n)) if *n == ratio);
         }
     }
-}
-
-/// There is nothing to look up, so no time is spent on it, and the observer gets no event of it.
-#[test]
-fn addresses_in_urls_are_not_looked_up() {
-    let net = SimNet::new(1);
-    hear(&net, 1, |peer, _| peer.send(OK));
-    let heard = Arc::new(AtomicU64::new(0));
-    let mut config = Config::default();
-    config.host.observer = Some(Observer::new({
-        let heard = Arc::clone(&heard);
-        move |event| {
-            if matches!(event, ObserverEvent::Resolved { .. }) {
-                heard.fetch_add(1, Ordering::SeqCst);
-            }
-        }
-    }));
-    config.host.dns.resolve("a.example", None, [ip(1)]);
-    let mut client = client_of(&net, config);
-    for (host, resolved) in [("10.0.0.1", false), ("a.example", true)] {
-        let report = client.get(&format!("http://{host}/"), &mut Response::new());
-        let timings = report.unwrap().timings();
-        assert!(timings.connect.is_some());
-        assert_eq!(timings.resolve.is_some(), resolved, "{host}");
-    }
-    assert_eq!(heard.load(Ordering::SeqCst), 1);
 }
 
 /// A call that blocks has its own deadline and its own settings, whatever the client, through the trait of all.

@@ -48,26 +48,6 @@ fn a_channel_carries_a_body_from_another_thread() {
     }
 }
 
-/// Both ends on one thread: each piece wakes the call, and the room that the call makes wakes the sender.
-#[test]
-fn a_channel_is_awaited_in_a_task() {
-    let server = Server::start();
-    let client = default_client(&server);
-    block_on(async {
-        let mut request = Request::put("/echo", "");
-        let mut sender = request.body_channel(None, 100);
-        let sending = client.send(Call::new(request, Response::new()));
-        for number in 0..500 {
-            sender.send_async(format!("{number:03} ")).await.unwrap();
-        }
-        sender.finish();
-        let done = sending.await;
-        done.outcome.unwrap();
-        assert_eq!(done.response.body().len(), 2_000);
-        assert!(done.response.body().ends_with(b"498 499 "));
-    });
-}
-
 #[test]
 fn a_sender_that_is_dropped_fails_the_call() {
     let server = Server::start();

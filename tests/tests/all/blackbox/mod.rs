@@ -24,6 +24,3 @@ mod upstream;
 
 /// A small response that leaves the connection open.
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-
-/// A small response that ends the connection.
-const CLOSING: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok";

@@ -1,17 +1,16 @@
-//! Clients of one upstream over TLS, and by a name, and of Unix sockets: what the server sees, and whom the client trusts.
+//! A client of one upstream by a name, and a client of any URL at Unix sockets.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use courser::proto::Scheme;
 use courser::{
     AddressPolicy, Call, Config, Destination, ErrorKind, HostClient, HostConfig, Proxies, Reply,
-    Report, Request, Resolver, Response, Route, TlsConfig, Upstream,
+    Request, Resolver, Response, Route, TlsConfig, Upstream,
 };
 use tests::clients::{any_config, assert_none_left, config, named_client, saying};
 use tests::script::{PATIENCE, Server, connection};
 use tests::tls::{Acceptor, Authority};
 
-use super::{CLOSING, OK};
+use super::OK;
 
 /// Must not be asked.
 struct Nobody;
@@ -35,60 +34,8 @@ fn with_tls(tls: TlsConfig) -> HostConfig {
     HostConfig { tls, ..config() }
 }
 
-fn by_name(server: &Server) -> Upstream {
-    let url = format!("https://api.example:{}", server.address().port());
-    url.parse().unwrap()
-}
-
-fn client(upstream: Upstream, config: HostConfig) -> HostClient {
-    HostClient::with_resolver(upstream, config, saying(&["127.0.0.1"])).unwrap()
-}
-
 fn call(target: impl Into<String>) -> Call {
     Call::new(Request::get(target), Response::new())
-}
-
-fn get(client: &mut HostClient) -> Report {
-    let mut response = Response::new();
-    let report = client.get("/", &mut response).unwrap();
-    assert_eq!((response.status(), response.body()), (200, &b"ok"[..]));
-    report
-}
-
-// ---- one upstream by name, over TLS
-
-#[test]
-fn an_upstream_by_its_url() {
-    let (authority, acceptor) = trusted();
-    let server = Server::every(connection().tls(&acceptor).request().send(CLOSING));
-    let upstream = by_name(&server);
-    assert_eq!(upstream.scheme(), Scheme::Https);
-    let mut client = client(upstream, with_tls(authority.trusted()));
-    for resumed in [false, true, true] {
-        let report = get(&mut client);
-        assert_eq!(report.tls().unwrap().resumed, resumed);
-        let timings = report.timings();
-        assert_eq!(timings.resolve.is_some(), timings.tls.is_some());
-    }
-    for session in server.sessions() {
-        assert_eq!(session.server_name.as_deref(), Some("api.example"));
-        assert_eq!(session.alpn.as_deref(), Some("http/1.1"));
-    }
-    let host = format!("api.example:{}", server.address().port());
-    let requests = server.requests();
-    assert!(
-        requests
-            .iter()
-            .all(|request| request.header("host") == [&*host])
-    );
-    assert_eq!(requests[0].target(), "/");
-    // One question: the other openings found the addresses in the cache.
-    let dns = client.dns_counters();
-    assert_eq!((dns.asked, dns.hits), (1, 2));
-    client.flush_name("api.example");
-    get(&mut client);
-    assert_eq!(client.dns_counters().asked, 2);
-    assert_none_left(client, [&server]);
 }
 
 #[test]
@@ -99,7 +46,7 @@ fn settings_of_names_and_addresses_hold() {
     let mut fixed = config();
     fixed.dns.resolve("api.example", None, [HERE]);
     let mut client = HostClient::with_resolver(upstream.clone(), fixed, Nobody).unwrap();
-    get(&mut client);
+    client.get("/", &mut Response::new()).unwrap();
     assert_none_left(client, [&server]);
 
     let denying = HostConfig {
