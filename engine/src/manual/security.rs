@@ -31,6 +31,7 @@
 //! |---|---|---|
 //! | redirects to another scheme, host or port (curl CVE-2022-27774, Go CVE-2024-45336) | credentials and cookies stay behind, also on the way back | `credentials_stay_with_their_origin`, `origins`, `cookies_of_one_host_do_not_follow_to_another` |
 //! | redirects a call whose program adds credentials by a hook | the hook is asked for each hop, and what it adds is not carried on | `a_redirect_carries_no_header_of_the_hook_on` |
+//! | redirects to a server that a hook trusts with the credentials | that server gets the caller's alone: none that the redirect names, and none that are for a proxy | `trust_is_no_more_than_that` |
 //! | answers 401 without end | the hook is asked once for each URL | `status_401_is_asked_about_once` |
 //! | redirects past a proxy (requests CVE-2023-32681) | `Proxy-Authorization` reaches no server | `proxy_authorization_reaches_no_server_by_any_way` |
 //! | redirects to another origin, which asks for a certificate | the certificate stays behind, and sessions that began with it | `a_client_certificate_stays_with_its_origin` |
