@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddrV6;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Config;
@@ -10,6 +9,7 @@ use super::Config;
 use super::CookieJar;
 use super::engine::{Engine, Parts};
 use super::hosts::{Addresses, HostRoute, Hosts};
+use super::route::{Destination, bare};
 use super::router::{Reroute, Router};
 use super::sharing::OneAtATime;
 use super::throttle::Throttling;
@@ -479,7 +479,7 @@ impl AnyHost {
     /// Where a rule sends the connections for a URL.
     fn destination(&self, url: &Url<'_>) -> Option<&Destination> {
         let mut routes = self.config.routes.iter();
-        let route = routes.find(|route| is_for(&route.host, route.port, url))?;
+        let route = routes.find(|route| route.is_for(url))?;
         Some(&route.to)
     }
 }
@@ -495,13 +495,6 @@ fn check_behind(allowed: &AddressPolicy, proxy: &Proxy, host: &str) -> Result<()
         None if proxy.kind() == ProxyKind::Socks5 || allowed.allows_unresolved() => Ok(()),
         None => Err(ErrorKind::DeniedName(host.into())),
     }
-}
-
-/// Whether a rule for a host, where empty means every host, and for a port is for this URL.
-fn is_for(host: &str, port: Option<u16>, url: &Url<'_>) -> bool {
-    let host = bare(host);
-    let is_host = host.is_empty() || host.eq_ignore_ascii_case(bare(url.host()));
-    is_host && port.is_none_or(|port| port == url.port())
 }
 
 /// The hosts of recent requests without settings of their own, by the number of the defaults that the request was
@@ -528,14 +521,6 @@ impl Recent {
     }
 }
 
-/// An IPv6 address without its brackets.
-fn bare(host: &str) -> &str {
-    let bracketed = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    bracketed.unwrap_or(host)
-}
-
 /// The address of a host like `[fe80::1%2]`, if it has a zone.
 fn zoned(host: &str, port: u16) -> Option<Address> {
     let (ip, zone) = bare(host).split_once('%')?;
@@ -550,74 +535,9 @@ fn host_port(host: &str, port: u16) -> String {
     }
 }
 
-/// A rule to connect elsewhere for a URL, while `Host` and TLS keep the name of the URL: as curl's `--connect-to` and
-/// `--unix-socket`. [`Config::routes`] has the rules, of which the first for the URL counts.
-///
-/// ```
-/// use courser::{Config, Destination, Route};
-///
-/// let to_the_new_server = Route {
-///     host: "www.example.com".into(),
-///     port: Some(443),
-///     to: Destination::Host { host: "127.0.0.1".into(), port: Some(8443) },
-/// };
-/// // http://docker/containers/json
-/// let to_the_daemon = Route {
-///     host: "docker".into(),
-///     ..Route::all(Destination::Unix("/var/run/docker.sock".into()))
-/// };
-/// let config = Config { routes: vec![to_the_new_server, to_the_daemon], ..Config::default() };
-/// ```
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Route {
-    /// The host in URLs, in upper or lower case; empty means every host.
-    pub host: String,
-    /// The port in URLs; `None` means every port.
-    pub port: Option<u16>,
-    /// Where to connect to.
-    pub to: Destination,
-}
-
-impl Route {
-    /// The rule for every URL.
-    pub fn all(to: Destination) -> Self {
-        Self {
-            host: String::new(),
-            port: None,
-            to,
-        }
-    }
-}
-
-/// Where a [`Route`] leads.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Destination {
-    /// Another host and port, which a proxy may connect to.
-    Host {
-        /// The host or address; empty means the host of the URL. Without a proxy, an IPv6 address may have the number of a
-        /// zone, `[fe80::1%2]` (RFC 4007 §11), which a URL cannot have.
-        host: String,
-        /// The port; `None` means the port of the URL.
-        port: Option<u16>,
-    },
-    /// A Unix socket with this path. No name is looked up, and no proxy is used. On Linux, a path whose first byte is NUL is
-    /// a name in the abstract namespace.
-    Unix(PathBuf),
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rules_name_hosts_with_brackets_or_without() {
-        let url = Url::parse("http://[::1]:81/").unwrap();
-        for host in ["", "::1", "[::1]"] {
-            assert!(is_for(host, Some(81), &url), "{host}");
-        }
-        assert!(!is_for("::1", Some(80), &url) && !is_for("::2", None, &url));
-    }
 
     #[test]
     fn zones_are_numbers_after_addresses() {

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 #[cfg(feature = "cookies")]
 use super::CookieJar;
-use super::{Observer, Proxies, Route, SendHook};
+use super::route::Route;
+use super::{Observer, Proxies, SendHook};
 use crate::error::Misuse;
 use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
-    AdaptiveTimeout, AddressPolicy, BalanceConfig, BreakerConfig, DnsConfig, LatePolicy,
-    PoolConfig, Rate, Redirects, Retry, RetryBudget, ReuseOrder, ThrottleConfig, Timeouts,
-    WaitPolicy,
+    AdaptiveTimeout, AddressPolicy, BalanceConfig, BreakerConfig, DnsConfig, LatePolicy, Overflow,
+    Pipelined, PoolConfig, Rate, Redirects, Retry, RetryBudget, ReuseOrder, ThrottleConfig,
+    Timeouts, WaitPolicy,
 };
 use crate::proto::{Codings, Limits};
 use crate::reactor::ByteRates;
@@ -214,6 +215,46 @@ pub struct Config {
     pub cookies: Option<CookieJar>,
 }
 
+/// The options of a [`PipelineClient`](crate::PipelineClient).
+///
+/// ```
+/// use std::num::NonZeroUsize;
+/// use courser::policy::Overflow;
+/// use courser::PipelineConfig;
+///
+/// let config = PipelineConfig {
+///     max_pending: NonZeroUsize::new(16).unwrap(),
+///     overflow: Overflow::RefuseNewest,
+///     ..PipelineConfig::default()
+/// };
+/// assert_eq!(config.host.max_connections.get(), 4);
+/// ```
+#[derive(Clone, Debug)]
+pub struct PipelineConfig {
+    /// The settings of the host and of its calls. [`max_connections`](HostConfig::max_connections) is 4 by default here:
+    /// while all connections are busy, another one is opened, up to this number; after that, calls share them.
+    /// [`max_waiting`](HostConfig::max_waiting) limits the calls that have no place on a connection.
+    /// [`wait`](HostConfig::wait) has to stay as it is: `overflow` decides instead. When the answer of a call that gave up is
+    /// the next one on its connection, the client waits for it as long as
+    /// [`LatePolicy::Drain`](crate::policy::LatePolicy::Drain) allows, or 5 s without that policy.
+    pub host: HostConfig,
+    /// The most calls on one connection. Default 64.
+    pub max_pending: NonZeroUsize,
+    /// The most pending calls: on all connections, and waiting for one. At this limit, `overflow` decides. Default
+    /// 65,536.
+    pub max_pending_total: NonZeroUsize,
+    /// What happens at `max_pending_total`. Default: calls wait.
+    pub overflow: Overflow,
+    /// Which requests share a connection. Default: those with idempotent methods.
+    pub methods: Pipelined,
+    /// The longest time that a request waits for other requests, to be sent in the same write. Default 0: until the end
+    /// of the iteration in which the request was submitted.
+    pub max_batch_delay: Duration,
+    /// For how long a server that does not support pipelining correctly gets one request at a time. Default 60 s. A server
+    /// that may only have been slow gets a twelfth of this at first.
+    pub distrust: Duration,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -272,6 +313,23 @@ impl Default for HostConfig {
             addresses: AddressPolicy::allow_all(),
             socket: SocketOptions::default(),
             stream_buffer: 64 * 1024,
+        }
+    }
+}
+
+impl Default for PipelineConfig {
+    fn default() -> Self {
+        Self {
+            host: HostConfig {
+                max_connections: NonZeroUsize::MIN.saturating_add(3),
+                ..HostConfig::default()
+            },
+            max_pending: NonZeroUsize::MIN.saturating_add(63),
+            max_pending_total: NonZeroUsize::MIN.saturating_add(65_535),
+            overflow: Overflow::default(),
+            methods: Pipelined::default(),
+            max_batch_delay: Duration::ZERO,
+            distrust: Duration::from_secs(60),
         }
     }
 }

@@ -1,18 +1,15 @@
 //! The client that sends requests without waiting for the answers to earlier requests.
 
-use std::num::NonZeroUsize;
-use std::time::Duration;
-
 use super::engine::Engine;
 use super::one_host::{needed, one_host, unsent};
 use super::router::OneHost;
-use super::sharing::Pipelines;
-use super::{HostConfig, Upstream};
+use super::sharing::{PipelineCounters, Pipelines};
+use super::{PipelineConfig, Upstream};
 use crate::error::{Error, Misuse};
 use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
-use crate::policy::{Overflow, Pipelined, PoolConfig, WaitPolicy};
+use crate::policy::{PoolConfig, WaitPolicy};
 
 /// A client of one upstream with few connections, and many requests on each at a time (RFC 9112 §9.3.2).
 ///
@@ -59,84 +56,6 @@ use crate::policy::{Overflow, Pipelined, PoolConfig, WaitPolicy};
 /// ```
 pub type PipelineClient<N = OsNet> = Engine<OneHost<Pipelines>, N>;
 
-/// The options of a [`PipelineClient`].
-///
-/// ```
-/// use std::num::NonZeroUsize;
-/// use courser::policy::Overflow;
-/// use courser::PipelineConfig;
-///
-/// let config = PipelineConfig {
-///     max_pending: NonZeroUsize::new(16).unwrap(),
-///     overflow: Overflow::RefuseNewest,
-///     ..PipelineConfig::default()
-/// };
-/// assert_eq!(config.host.max_connections.get(), 4);
-/// ```
-#[derive(Clone, Debug)]
-pub struct PipelineConfig {
-    /// The settings of the host and of its calls. [`max_connections`](HostConfig::max_connections) is 4 by default here:
-    /// while all connections are busy, another one is opened, up to this number; after that, calls share them.
-    /// [`max_waiting`](HostConfig::max_waiting) limits the calls that have no place on a connection.
-    /// [`wait`](HostConfig::wait) has to stay as it is: `overflow` decides instead. When the answer of a call that gave up is
-    /// the next one on its connection, the client waits for it as long as
-    /// [`LatePolicy::Drain`](crate::policy::LatePolicy::Drain) allows, or 5 s without that policy.
-    pub host: HostConfig,
-    /// The most calls on one connection. Default 64.
-    pub max_pending: NonZeroUsize,
-    /// The most pending calls: on all connections, and waiting for one. At this limit, `overflow` decides. Default
-    /// 65,536.
-    pub max_pending_total: NonZeroUsize,
-    /// What happens at `max_pending_total`. Default: calls wait.
-    pub overflow: Overflow,
-    /// Which requests share a connection. Default: those with idempotent methods.
-    pub methods: Pipelined,
-    /// The longest time that a request waits for other requests, to be sent in the same write. Default 0: until the end
-    /// of the iteration in which the request was submitted.
-    pub max_batch_delay: Duration,
-    /// For how long a server that does not support pipelining correctly gets one request at a time. Default 60 s. A server
-    /// that may only have been slow gets a twelfth of this at first.
-    pub distrust: Duration,
-}
-
-impl Default for PipelineConfig {
-    fn default() -> Self {
-        Self {
-            host: HostConfig {
-                max_connections: NonZeroUsize::MIN.saturating_add(3),
-                ..HostConfig::default()
-            },
-            max_pending: NonZeroUsize::MIN.saturating_add(63),
-            max_pending_total: NonZeroUsize::MIN.saturating_add(65_535),
-            overflow: Overflow::default(),
-            methods: Pipelined::default(),
-            max_batch_delay: Duration::ZERO,
-            distrust: Duration::from_secs(60),
-        }
-    }
-}
-
-/// The current load of a [`PipelineClient`], and counters since its beginning.
-///
-/// ```
-/// # fn example(client: &courser::PipelineClient) {
-/// let counters = client.pipeline_counters();
-/// println!("{} on the way, {} lost", counters.pending, counters.unanswered);
-/// # }
-/// ```
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct PipelineCounters {
-    /// The number of calls on connections.
-    pub pending: usize,
-    /// Whether the server gets one request at a time.
-    pub serial: bool,
-    /// How often the server turned out not to support pipelining correctly.
-    pub broken: u64,
-    /// Calls whose connection ended while the answer to an earlier call was still awaited.
-    pub unanswered: u64,
-}
-
 impl PipelineClient {
     /// A client on the operating system's network. The name of an upstream is looked up by
     /// `HickoryResolver::system` (see [`Client::new`](crate::Client::new)); without a name, no resolver runs.
@@ -174,8 +93,9 @@ impl<N: Net> PipelineClient<N> {
     /// A client on this network, with this resolver for the name of the upstream.
     ///
     /// # Errors
-    /// An upstream without addresses; an invalid TLS configuration of an `https` upstream; [`HostConfig::balance`] or
-    /// [`HostConfig::wait`], which this client does not support; the network's error, when it cannot make a waker.
+    /// An upstream without addresses; an invalid TLS configuration of an `https` upstream;
+    /// [`balance`](crate::HostConfig::balance) or [`wait`](crate::HostConfig::wait), which this client does not support; the
+    /// network's error, when it cannot make a waker.
     pub fn with_net_and_resolver(
         upstream: Upstream,
         config: PipelineConfig,
@@ -214,9 +134,4 @@ impl<N: Net> PipelineClient<N> {
     pub fn pipeline_counters(&self) -> PipelineCounters {
         self.sharing.counters(self.reactor.now())
     }
-}
-
-impl PipelineConfig {
-    /// How long the client waits for the answer of an abandoned call, if the policy on late answers sets no time.
-    pub(super) const DRAIN: Duration = Duration::from_secs(5);
 }

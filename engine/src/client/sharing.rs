@@ -4,8 +4,9 @@
 //! [`Pipelines`] several calls use a connection at a time (RFC 9112 §9.3.2).
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
-use super::{PipelineConfig, PipelineCounters};
+use super::PipelineConfig;
 use crate::policy::{LatePolicy, Overflow, PipelineLoads};
 use crate::reactor::{Batching, ConnKey};
 use crate::time::Time;
@@ -86,7 +87,7 @@ impl Pipelines {
                 methods: config.methods,
                 drain: match config.host.late {
                     LatePolicy::Drain { up_to } => up_to,
-                    _ => PipelineConfig::DRAIN,
+                    _ => DRAIN,
                 },
             },
         }
@@ -111,3 +112,27 @@ impl Pipelines {
         }
     }
 }
+
+/// The current load of a [`PipelineClient`](crate::PipelineClient), and counters since its beginning.
+///
+/// ```
+/// # fn example(client: &courser::PipelineClient) {
+/// let counters = client.pipeline_counters();
+/// println!("{} on the way, {} lost", counters.pending, counters.unanswered);
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct PipelineCounters {
+    /// The number of calls on connections.
+    pub pending: usize,
+    /// Whether the server gets one request at a time.
+    pub serial: bool,
+    /// How often the server turned out not to support pipelining correctly.
+    pub broken: u64,
+    /// Calls whose connection ended while the answer to an earlier call was still awaited.
+    pub unanswered: u64,
+}
+
+/// How long the client waits for the answer of an abandoned call, if the policy on late answers sets no time.
+const DRAIN: Duration = Duration::from_secs(5);
