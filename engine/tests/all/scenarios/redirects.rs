@@ -167,7 +167,7 @@ fn a_hook_steers() {
         let (from, to) = (redirect.from, redirect.to);
         assert_eq!((from, to), ("http://1.sim/from", "http://2.sim/to"));
         assert!(redirect.changes_origin && redirect.method == "GET" && redirect.followed == 0);
-        assert_eq!(redirect.response.status(), 302);
+        assert!(format!("{redirect:?}").contains("302"));
         RedirectAction::Stop
     };
     let asked = |status, opened, redirects: Redirects| {
@@ -288,6 +288,7 @@ fn user_information() {
         assert_eq!(&*report.redirects()[0].url, to);
         let end = format!("{}.sim/to/", expected[1].0);
         assert!(response.url().is_some_and(|url| url.ends_with(&end)));
+        assert!(!format!("{report:?} {response:?}").contains("pass"));
         assert_eq!(auth(&heard), expected, "{url} {location}");
     }
     // Nor on the steps after that.
