@@ -462,6 +462,16 @@ fn a_file_is_sent_again_where_a_redirect_leads() {
     }
 }
 
+/// The system says of this file that it has no bytes.
+#[test]
+fn a_file_without_a_known_length_is_sent_whole() {
+    let server = Server::start([vec![Take, Send(OK.into())]]);
+    let done = run(&["--data-binary", "@/proc/version"], &[&server.url("/x")]);
+    assert_eq!(done.code(), 0, "{}", done.stderr());
+    let content = std::fs::read_to_string("/proc/version").unwrap();
+    assert!(server.requests()[0].ends_with(&content));
+}
+
 #[test]
 fn what_comes_through_a_pipe_cannot_be_sent_twice() {
     let moved = "HTTP/1.1 307 Moved\r\nLocation: /to\r\nContent-Length: 0\r\n\r\n";

@@ -68,8 +68,7 @@ fn only_the_named_suites_are_offered() {
     let mut both = named(&["TLS13_AES_128_GCM_SHA256", "tls13_chacha20_poly1305_sha256"]);
     both.handshake().unwrap();
     let info = format!("{:?}", both.tls.info().unwrap());
-    let suite = "cipher_suite: \"TLS13_CHACHA20_POLY1305_SHA256\"";
-    assert!(info.contains(suite), "{info}");
+    assert!(info.contains("TLS13_CHACHA20_POLY1305_SHA256"), "{info}");
     let fault = named(&["TLS13_AES_128_GCM_SHA256"]).fault();
     assert!(matches!(fault, TlsFault::Alert(TlsAlert(40))), "{fault:?}");
     assert!(tls_cipher_suites().all(|name| name.starts_with("TLS")));
