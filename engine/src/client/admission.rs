@@ -259,19 +259,19 @@ impl Admission {
             breaker.admit(now).map(Some)
         };
         let Some(balance) = &mut self.balance else {
-            call.client.permit = Some(AttemptPermit {
+            call.client.permit = AttemptPermit {
                 breaker: pass_breaker(call.host)?,
                 address: None,
-            });
+            };
             return Ok(());
         };
         if balance.present().next().is_none() {
             // The call waits until the addresses of the name are known.
             call.host = Some(balance.leader);
-            call.client.permit = Some(AttemptPermit {
+            call.client.permit = AttemptPermit {
                 breaker: pass_breaker(call.host)?,
                 address: None,
-            });
+            };
             return Ok(());
         }
         let mut denied = 0;
@@ -292,7 +292,7 @@ impl Admission {
                 Ok(breaker) => {
                     balance.balancer.begin(number);
                     let address = Some(number as u32);
-                    call.client.permit = Some(AttemptPermit { breaker, address });
+                    call.client.permit = AttemptPermit { breaker, address };
                     return Ok(());
                 }
                 Err(until) => {
@@ -315,9 +315,7 @@ impl Admission {
         hosts: &mut Hosts,
         telemetry: &Telemetry,
     ) {
-        let Some(permit) = call.client.permit.take() else {
-            return;
-        };
+        let permit = std::mem::take(&mut call.client.permit);
         let status = call.response.status();
         let latency = match (call.timestamps.assigned, call.timestamps.first_byte) {
             (Some(from), Some(to)) if error.is_none() => Some(to.saturating_duration_since(from)),
@@ -360,9 +358,7 @@ impl Admission {
         hosts: &mut Hosts,
         telemetry: &Telemetry,
     ) {
-        let Some(permit) = call.client.permit.take() else {
-            return;
-        };
+        let permit = std::mem::take(&mut call.client.permit);
         if let Some(pass) = permit.breaker
             && let Some(host) = call.host.and_then(|host| hosts.get(host))
             && let Some(breaker) = &mut host.breaker

@@ -21,8 +21,8 @@ pub(crate) struct CallProgress {
     pub(crate) reauthorized: bool,
     /// Nobody can resume the call.
     pub(crate) is_awaited: bool,
-    /// The permit of the current attempt, if the breaker or the balancer counts attempts.
-    pub(crate) permit: Option<AttemptPermit>,
+    /// The permit of the current attempt; empty unless the breaker or the balancer counts attempts.
+    pub(crate) permit: AttemptPermit,
     /// The addresses of the upstream where the call has failed: a bit for each.
     pub(crate) tried: u64,
 }
@@ -38,7 +38,7 @@ impl Default for CallProgress {
             keeps_request: false,
             reauthorized: false,
             is_awaited: false,
-            permit: None,
+            permit: AttemptPermit::default(),
             tried: 0,
         }
     }

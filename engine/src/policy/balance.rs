@@ -344,7 +344,7 @@ impl Place {
 }
 
 /// The permit of an attempt, to be returned with its outcome.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AttemptPermit {
     /// The permit of the host's breaker, if the host has one.
     pub(crate) breaker: Option<BreakerPermit>,
