@@ -23,7 +23,7 @@ use super::chunked::{Chunk, ChunkDecoder};
 use super::coding::{self, Bounds, Codings, Decoder};
 use super::head::{self, Framing, HeadScan, TransferEncoding};
 use super::request::{Fill, Outline, RequestKind};
-use super::response::decoder_cap;
+use super::response::{decoder_cap, range};
 use super::{Limits, Request, Response, Version};
 use crate::error::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, Sent};
 
@@ -479,12 +479,15 @@ impl Exchange {
         limits: &Limits,
     ) -> Result<usize, ErrorKind> {
         let inner = &mut *response.0;
-        let plain = match inner.buffer.is_empty() {
-            true => head::parse_plain(input, limits, &mut inner.fields, &mut inner.head),
-            false => None,
-        };
-        let used = if let Some(length) = plain {
+        let used = if let Some(length) = inner.repeat_head(input, limits) {
+            length
+        } else if inner.buffer.is_empty()
+            && let Some(length) =
+                head::parse_plain(input, limits, &mut inner.fields, &mut inner.head)
+        {
             inner.buffer.extend_from_slice(&input[..length]);
+            inner.framing = Framing::of(&inner.buffer, &inner.fields);
+            inner.first = inner.head.clone();
             length
         } else {
             match self.gather_head(input, response, limits)? {
@@ -520,6 +523,7 @@ impl Exchange {
         if end.is_some() {
             let (head, dropped) =
                 scan.parse(&mut inner.buffer, *start, limits, &mut inner.fields)?;
+            inner.framing = Framing::of(&inner.buffer, &inner.fields[range(&head.fields)]);
             inner.head = head;
             if dropped > 0 {
                 inner.dropped_lines += dropped;
@@ -536,37 +540,34 @@ impl Exchange {
         if head.status < 200 && !(head.status == 101 && self.request.kind == RequestKind::Upgrade) {
             return self.handle_interim(response, limits);
         }
-        let fields = &response.0.fields[head.fields.start as usize..];
-        let framing = Framing::of(&response.0.buffer, fields);
-        if let Some(Err(_)) = framing.content_length {
-            return self.handle_many_lengths(framing, response, limits);
+        if let Some(Err(_)) = response.0.framing.content_length {
+            return self.handle_many_lengths(response, limits);
         }
-        self.handle_framing(&framing, response, limits)
+        self.handle_framing(response, limits)
     }
 
     /// The head has an invalid length, or several.
     #[cold]
     fn handle_many_lengths(
         &mut self,
-        mut framing: Framing,
         response: &mut Response,
         limits: &Limits,
     ) -> Result<(), ErrorKind> {
-        let fields = &response.0.fields[response.0.head.fields.start as usize..];
-        framing.content_length = Some(head::content_length(&response.0.buffer, fields));
-        self.handle_framing(&framing, response, limits)
+        let inner = &mut *response.0;
+        let fields = &inner.fields[range(&inner.head.fields)];
+        inner.framing.content_length = Some(head::content_length(&inner.buffer, fields));
+        self.handle_framing(response, limits)
     }
 
     #[inline(always)] // into `handle_head`, which is on the path of every call
     fn handle_framing(
         &mut self,
-        framing: &Framing,
         response: &mut Response,
         limits: &Limits,
     ) -> Result<(), ErrorKind> {
-        let head = &response.0.head;
-        let status = head.status;
-        self.recv = self.body_of(status, head.version, framing, limits)?;
+        let inner = &*response.0;
+        let status = inner.head.status;
+        self.recv = self.body_of(status, inner.head.version, &inner.framing, limits)?;
         if self.is_sending() {
             self.handle_early_head(status);
         }

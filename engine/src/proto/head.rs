@@ -254,12 +254,7 @@ pub(super) fn parse_plain(
         at = other_line(input, at, slot)?;
     }
     let length = at + 2;
-    if length
-        > limits
-            .head_bytes
-            .min(limits.header_line)
-            .min(u32::MAX as usize)
-    {
+    if length > limits.longest_plain_head() {
         return None;
     }
     let count = room - slots.len();

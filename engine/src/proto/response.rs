@@ -9,7 +9,9 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use super::Limits;
 use super::coding::Decoder;
+use super::head::Framing;
 use crate::error::PeerFault;
 #[cfg(feature = "json")]
 pub use read::JsonError;
@@ -49,6 +51,13 @@ pub(super) struct Inner {
     pub(super) fields: Fields,
     pub(super) interim: Vec<HeadParts>,
     pub(super) head: HeadParts,
+    /// What the final head says about the body and the connection.
+    pub(super) framing: Framing,
+    /// The first head, if it was plain and in one read.
+    pub(super) first: HeadParts,
+    /// Of this response nothing has come. The buffer has the first head of the response before, in case the next one is the
+    /// same.
+    is_cleared: bool,
     /// A range of `fields`.
     pub(super) trailers: Range<u32>,
     pub(super) body: Vec<u8>,
@@ -72,6 +81,9 @@ impl Response {
             fields: Fields::default(),
             interim: Vec::new(),
             head: HeadParts::default(),
+            framing: Framing::default(),
+            first: HeadParts::default(),
+            is_cleared: false,
             trailers: 0..0,
             dropped_lines: 0,
             body: Vec::new(),
@@ -202,10 +214,14 @@ impl Response {
         {
             inner.decoder = None;
         }
-        for buffer in [&mut inner.buffer, &mut inner.body] {
-            buffer.clear();
-            buffer.shrink_to(inner.retained);
+        if inner.first.length() > inner.retained {
+            inner.first = HeadParts::default();
         }
+        inner.is_cleared = true;
+        inner.buffer.truncate(inner.first.length());
+        inner.buffer.shrink_to(inner.retained);
+        inner.body.clear();
+        inner.body.shrink_to(inner.retained);
     }
 
     pub(crate) fn set_url(&mut self, url: &str) {
@@ -225,8 +241,11 @@ impl Response {
     /// Copies heads and trailers of `other`, whose body is still coming. The trailers move.
     pub(crate) fn continue_from(&mut self, other: &mut Self) {
         self.clear();
+        self.0.forget_first();
         self.0.url.push_str(&other.0.url);
-        self.0.buffer.extend_from_slice(&other.0.buffer);
+        if !other.0.is_cleared {
+            self.0.buffer.extend_from_slice(&other.0.buffer);
+        }
         self.0.fields.extend(other.0.fields.iter().copied());
         self.0.interim.extend_from_slice(&other.0.interim);
         self.0.head = other.0.head.clone();
@@ -249,6 +268,33 @@ impl Response {
     /// decoding. Default 2 MiB.
     pub fn set_retained(&mut self, bytes: usize) {
         self.0.retained = bytes;
+    }
+}
+
+impl Inner {
+    /// Takes the first head of the response before, if this response begins with the same bytes: servers often send the
+    /// same head many times. So the head is neither parsed nor copied again. Returns its length.
+    #[inline(always)] // into its only caller
+    pub(super) fn repeat_head(&mut self, input: &[u8], limits: &Limits) -> Option<usize> {
+        if !std::mem::take(&mut self.is_cleared) {
+            return None;
+        }
+        let (length, count) = (self.first.length(), self.first.fields.end as usize);
+        let fits = length <= limits.longest_plain_head() && count <= limits.header_count;
+        if length > 0 && fits && input.starts_with(&self.buffer) {
+            self.head = self.first.clone();
+            self.fields.set_len(count);
+            return Some(length);
+        }
+        self.forget_first();
+        None
+    }
+
+    /// Drops the first head of the response before.
+    fn forget_first(&mut self) {
+        self.buffer.clear();
+        self.first = HeadParts::default();
+        self.is_cleared = false;
     }
 }
 
@@ -331,6 +377,12 @@ pub(super) struct HeadParts {
     pub(super) reason: Range<u32>,
     /// A range of the fields.
     pub(super) fields: Range<u32>,
+}
+
+impl HeadParts {
+    pub(super) fn length(&self) -> usize {
+        self.bytes.end as usize - self.bytes.start as usize
+    }
 }
 
 /// Header fields in slots that are kept when they are not in use. A parser fills them like an array and cannot grow
@@ -452,7 +504,7 @@ fn fields<'a>(buffer: &'a [u8], fields: &'a [Field]) -> impl Iterator<Item = (&'
     })
 }
 
-fn range(range: &Range<u32>) -> Range<usize> {
+pub(super) fn range(range: &Range<u32>) -> Range<usize> {
     range.start as usize..range.end as usize
 }
 

@@ -10,25 +10,26 @@ use crate::error::{ErrorKind, Misuse, Part, PeerFault};
 
 /// The outcome of an exchange in one line: `STATUS reuse "body"`, `error E`, or `incomplete`.
 fn outcome(request: &mut Request, pieces: &[&[u8]], eof: bool, limits: &Limits) -> String {
-    outcome_of(request, pieces, eof, limits, false)
+    outcome_of(request, &mut Response::new(), pieces, eof, limits, false)
 }
 
-/// As [`outcome`]; a lenient reading says how many lines it has dropped.
+/// As [`outcome`], with a response that may have been used; a lenient reading says how many lines it has dropped.
 fn outcome_of(
     request: &mut Request,
+    response: &mut Response,
     pieces: &[&[u8]],
     eof: bool,
     limits: &Limits,
     lenient: bool,
 ) -> String {
-    let mut response = Response::new();
+    response.clear();
     let mut exchange = Exchange::new(request, BodyMode::Buffer);
     if lenient {
         exchange.ignore_invalid_headers();
     }
     send_all(&mut exchange, request);
     for piece in pieces {
-        if let Err(kind) = exchange.handle_read(piece, &mut response, limits) {
+        if let Err(kind) = exchange.handle_read(piece, response, limits) {
             let body = String::from_utf8_lossy(response.body()).into_owned();
             return format!("error {kind:?} after {} {body:?}", response.status());
         }
@@ -119,8 +120,11 @@ fn outcome_in_every_segmentation(method: &str, input: &[u8], eof: bool, limits: 
         }
         method => Request::new(method, "/"),
     };
-    let mut outcome = |pieces: &[&[u8]]| outcome_of(request, pieces, eof, limits, lenient);
+    let mut response = Response::new();
+    let mut outcome =
+        |pieces: &[&[u8]]| outcome_of(request, &mut response, pieces, eof, limits, lenient);
     let whole = outcome(&[input]);
+    assert_eq!(outcome(&[input]), whole, "again in the same response");
     let bytes: Vec<&[u8]> = input.chunks(1).collect();
     assert_eq!(
         outcome(&bytes),
@@ -594,6 +598,32 @@ fn memory_above_the_cap_is_given_back() {
     response.set_retained(1000);
     response.clear();
     assert!(response.0.body.capacity() <= 1000);
+}
+
+#[test]
+fn a_head_that_repeats_is_held_to_the_limits_of_its_own_call() {
+    let (mut request, mut response) = (Request::get("/"), Response::new());
+    let input = b"HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 0\r\n\r\n".as_slice();
+    let mut read =
+        |limits| outcome_of(&mut request, &mut response, &[input], false, &limits, false);
+    assert_eq!(read(Limits::default()), "200 keep \"\"");
+    for limits in [
+        Limits {
+            header_count: 1,
+            ..Limits::default()
+        },
+        Limits {
+            header_line: 10,
+            ..Limits::default()
+        },
+        Limits {
+            head_bytes: 10,
+            ..Limits::default()
+        },
+    ] {
+        assert!(read(limits).starts_with("error Limit("));
+        assert_eq!(read(Limits::default()), "200 keep \"\"");
+    }
 }
 
 /// A head that comes byte by byte is scanned once: twice the bytes cost twice the work.
