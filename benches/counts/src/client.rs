@@ -23,6 +23,8 @@ pub(crate) struct Subject {
     pub(crate) connections: usize,
     /// Requests on a connection at a time.
     pub(crate) depth: usize,
+    /// Each answer has another head. Else all heads are the same, as those that a server sends within a second may be.
+    pub(crate) varies: bool,
     /// Without those of `limit`.
     pub(crate) instructions: f64,
     pub(crate) system_calls: f64,
@@ -32,11 +34,12 @@ pub(crate) struct Subject {
 
 impl Subject {
     /// `limit` first.
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self {
             name: "limit",
             connections: 64,
             depth: 1,
+            varies: false,
             instructions: 0.0,
             system_calls: 2.1,
             run: limit,
@@ -45,17 +48,25 @@ impl Subject {
             name: "host",
             connections: 64,
             depth: 1,
+            varies: false,
             instructions: 2_610.0,
             system_calls: 2.1,
-            run: |subject, server, rounds| {
-                let client = HostClient::new(Upstream::tcp([server]), subject.host_config())?;
-                subject.drive(client, "/", rounds)
-            },
+            run: host,
+        },
+        Self {
+            name: "varied",
+            connections: 64,
+            depth: 1,
+            varies: true,
+            instructions: 2_610.0,
+            system_calls: 2.1,
+            run: host,
         },
         Self {
             name: "client",
             connections: 64,
             depth: 1,
+            varies: false,
             instructions: 2_890.0,
             system_calls: 2.1,
             run: |subject, server, rounds| {
@@ -70,6 +81,7 @@ impl Subject {
             name: "pipeline",
             connections: 8,
             depth: 16,
+            varies: false,
             instructions: 2_660.0,
             system_calls: 0.2,
             run: |subject, server, rounds| {
@@ -111,6 +123,11 @@ impl Subject {
             false => Err("wrong answers".into()),
         }
     }
+}
+
+fn host(subject: &Subject, server: SocketAddr, rounds: usize) -> Outcome {
+    let client = HostClient::new(Upstream::tcp([server]), subject.host_config())?;
+    subject.drive(client, "/", rounds)
 }
 
 /// What every client has to do: a loop over raw sockets that writes, waits and reads, and knows the length of an answer.

@@ -107,7 +107,7 @@ impl Counts {
         let program = env::current_exe()?;
         let at_once = subject.connections * subject.depth;
         let command = |rounds: usize| {
-            let address = server::start(at_once)?;
+            let address = server::start(at_once, subject.varies)?;
             let mut command = Command::new(&program);
             command.args(["--run", subject.name, &address.to_string()]);
             command.arg(rounds.to_string());
@@ -128,7 +128,7 @@ impl Counts {
 fn other(words: &[&str]) -> Result<ExitCode, Box<dyn Error>> {
     stay_on_one_core()?;
     let command = |requests: usize| {
-        let url = format!("http://{}/", server::start(1)?);
+        let url = format!("http://{}/", server::start(1, false)?);
         let mut words = words.iter().map(|word| {
             word.replace("{n}", &requests.to_string())
                 .replace("{url}", &url)

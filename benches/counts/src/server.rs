@@ -8,8 +8,8 @@ use std::thread;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
-/// Starts a server that ends when its last connection does.
-pub(crate) fn start(round: usize) -> io::Result<SocketAddr> {
+/// Starts a server that ends when its last connection does. Its heads are all the same, or each is another.
+pub(crate) fn start(round: usize, varies: bool) -> io::Result<SocketAddr> {
     let mut listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0).into())?;
     let address = listener.local_addr()?;
     let poll = Poll::new()?;
@@ -19,6 +19,8 @@ pub(crate) fn start(round: usize) -> io::Result<SocketAddr> {
         listener,
         poll,
         round,
+        varies,
+        answers: 0,
         connections: HashMap::new(),
         asked: 0,
     };
@@ -30,6 +32,8 @@ struct Server {
     listener: TcpListener,
     poll: Poll,
     round: usize,
+    varies: bool,
+    answers: usize,
     connections: HashMap<Token, Connection>,
     /// Requests on all connections that have no answer yet.
     asked: usize,
@@ -107,7 +111,14 @@ impl Server {
     fn answer(&mut self) -> io::Result<()> {
         self.asked = 0;
         for connection in self.connections.values_mut() {
-            let answers = ANSWER.repeat(std::mem::take(&mut connection.asked));
+            let mut answers = ANSWER.repeat(std::mem::take(&mut connection.asked));
+            for answer in answers
+                .chunks_exact_mut(ANSWER.len())
+                .filter(|_| self.varies)
+            {
+                self.answers = (self.answers + 1) % 1_000_000;
+                answer[NUMBER_AT..][..6].copy_from_slice(format!("{:06}", self.answers).as_bytes());
+            }
             // The answers of a round fit into the buffer of the socket.
             connection.stream.write_all(&answers)?;
         }
@@ -116,5 +127,8 @@ impl Server {
 }
 
 const LISTENER: Token = Token(0);
+
+/// Of the six bytes that are a number if the heads vary.
+const NUMBER_AT: usize = "HTTP/1.1 200 OK\r\nServer: ".len();
 
 pub(crate) const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nServer: counts\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n\r\nHello, world!";
