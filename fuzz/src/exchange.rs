@@ -207,9 +207,9 @@ fn run(plan: &Plan, scripts: &[Vec<Step>], segment: usize) -> String {
     let done = client.wait(None).expect("a simulation").done();
     let done = done.expect("the call ends");
     let mut body = done.response.body().to_vec();
+    let mut is_open = plan.streaming && done.outcome.is_ok();
+    assert_eq!(done.streamed().is_some(), is_open);
     let mut error = done.outcome.err();
-    let mut is_open = plan.streaming && error.is_none();
-    assert_eq!(done.streamed.is_some(), is_open);
     while is_open {
         let waited = client.wait(None).expect("a simulation").done();
         assert!(waited.is_none(), "the call ends twice");

@@ -267,7 +267,8 @@ impl<W: HostWork, N: Net> Scheduler<W, N> {
         let calls = &mut self.calls;
         work.handle_report(id, &done.report, shared);
         self.permits.handle_head(host, id, now);
-        let is_over = match (done.outcome, done.streamed) {
+        let streamed = done.streamed();
+        let is_over = match (done.outcome, streamed) {
             (Ok(()), Some(call)) => {
                 let wanted = work.handle_head(now, id, &done.response, shared);
                 let status = done.response.status();

@@ -210,8 +210,7 @@ mod tests {
             outcome: Ok(()),
             request: Request::default(),
             response: Response::new(),
-            report: Report::new(Timestamps::new(now), 0, now),
-            streamed: None,
+            report: Report::new(Timestamps::new(now), now),
         }
     }
 

@@ -277,11 +277,14 @@ pub struct Completion {
     pub response: Response,
     /// Timings, addresses and other facts about the call.
     pub report: Report,
-    /// The body of a streaming call. The caller must read it to its end, or cancel the call.
-    pub streamed: Option<CallId>,
 }
 
 impl Completion {
+    /// The body of a streaming call. The caller must read it to its end, or cancel the call.
+    pub fn streamed(&self) -> Option<CallId> {
+        self.report.timestamps.is_streamed.then_some(self.id)
+    }
+
     /// The response, or why there is no complete one.
     ///
     /// ```
@@ -310,8 +313,7 @@ impl Completion {
             outcome: Err(error),
             request,
             response,
-            report: Report::new(Timestamps::new(now), 0, now),
-            streamed: None,
+            report: Report::new(Timestamps::new(now), now),
         }
     }
 
@@ -331,22 +333,19 @@ impl Completion {
 #[derive(Clone)]
 pub struct Report {
     timestamps: Timestamps,
-    attempts: u32,
-    now: Time,
 }
 
 impl Report {
-    pub(crate) fn new(timestamps: Timestamps, attempts: u32, now: Time) -> Self {
-        Self {
-            timestamps,
-            attempts,
-            now,
-        }
+    /// The report at this time of a call that has ended, or goes on.
+    #[inline(always)] // so that the report is constructed in its final place
+    pub(crate) fn new(mut timestamps: Timestamps, now: Time) -> Self {
+        timestamps.ended.get_or_insert(now);
+        Self { timestamps }
     }
 
     /// Times since the call began.
     pub fn timings(&self) -> Timings {
-        Timings::of(&self.timestamps, self.now)
+        Timings::of(&self.timestamps)
     }
 
     /// The followed redirects, in order. [`Response::url`] is where they led.
@@ -366,23 +365,23 @@ impl Report {
 
     /// The number of attempts: how often the call got a connection, or one could not be opened.
     pub fn attempts(&self) -> u32 {
-        self.attempts
+        self.timestamps.attempts
     }
 
     /// The result of the TLS handshake, if the connection has TLS and this call is the first one on it.
     pub fn tls(&self) -> Option<&TlsInfo> {
-        self.timestamps.opened.as_ref()?.tls_info.as_ref()
+        self.timestamps.opened()?.tls_info.as_ref()
     }
 
     /// The status of the proxy's answer to CONNECT, if this call is the first one on a connection that has a tunnel.
     pub fn proxy_status(&self) -> Option<u16> {
-        let answer = self.timestamps.opened.as_ref()?.proxy_answer.as_ref()?;
+        let answer = self.timestamps.opened()?.proxy_answer.as_ref()?;
         Some(answer.0)
     }
 
     /// The head of the proxy's answer to CONNECT, if this call is the first one on a connection that has a tunnel.
     pub fn proxy_head(&self) -> Option<&[u8]> {
-        let answer = self.timestamps.opened.as_ref()?.proxy_answer.as_ref()?;
+        let answer = self.timestamps.opened()?.proxy_answer.as_ref()?;
         Some(&answer.1)
     }
 
@@ -423,7 +422,7 @@ impl fmt::Debug for Report {
         let shown = |address: Option<&Address>| address.map(ToString::to_string);
         f.debug_struct("Report")
             .field("timings", &self.timings())
-            .field("attempts", &self.attempts)
+            .field("attempts", &self.attempts())
             .field("redirects", &self.redirects())
             .field("reused", &self.reused())
             .field("remote", &shown(self.remote()))
@@ -463,9 +462,9 @@ pub struct Timings {
 }
 
 impl Timings {
-    fn of(timestamps: &Timestamps, now: Time) -> Self {
+    fn of(timestamps: &Timestamps) -> Self {
         let begun = timestamps.begun;
-        let opened = timestamps.opened.as_deref();
+        let opened = timestamps.opened();
         let since = |at: Option<Time>| at.map(|at| at.saturating_duration_since(begun));
         Self {
             queued: since(timestamps.assigned),
@@ -476,10 +475,7 @@ impl Timings {
             sent: since(timestamps.sent),
             in_front: since(timestamps.in_front),
             first_byte: since(timestamps.first_byte),
-            total: timestamps
-                .ended
-                .unwrap_or(now)
-                .saturating_duration_since(begun),
+            total: since(timestamps.ended).unwrap_or_default(),
         }
     }
 }

@@ -11,7 +11,6 @@ use crate::address::Address;
 use crate::client::progress::ActiveCall;
 use crate::policy::BreakerState;
 use crate::reactor::CallKey;
-use crate::time::Time;
 
 /// The observer and the recorder of a client, if the settings ask for them.
 #[derive(Debug)]
@@ -121,7 +120,7 @@ impl Telemetry {
 
     /// A call, or its streamed body, has ended.
     #[cold]
-    pub(super) fn call_ended(&self, key: CallKey, call: &ActiveCall, now: Time) {
+    pub(super) fn call_ended(&self, key: CallKey, call: &ActiveCall) {
         let error = call.outcome.as_ref().err();
         self.notify(|| ObserverEvent::Ended {
             call: CallId(key),
@@ -132,10 +131,10 @@ impl Telemetry {
             recorder.record(
                 error,
                 call.response.status(),
-                call.attempts,
+                call.timestamps.attempts,
                 call.timestamps.reused,
                 call.timestamps.held,
-                &Timings::of(&call.timestamps, now),
+                &Timings::of(&call.timestamps),
             );
         }
     }

@@ -27,8 +27,6 @@ pub(crate) struct ActiveCall<C> {
     /// Once the call has ended.
     pub(crate) outcome: Result<(), Error>,
     pub(crate) timestamps: Timestamps,
-    /// How often a connection was given to the call, or could not be opened for it.
-    pub(crate) attempts: u32,
     /// The number among the calls of its connection, if the connection has a pipeline.
     pub(crate) number: u32,
     /// What the client keeps of the call. The reactor does not look at this.
@@ -59,7 +57,6 @@ impl<C: Default> ActiveCall<C> {
             state: CallState::New,
             outcome: Ok(()),
             timestamps: Timestamps::new(now),
-            attempts: 0,
             number: 0,
             client: C::default(),
             head: HeadState::Awaited,
@@ -155,21 +152,24 @@ impl RedirectState {
 #[derive(Clone, Debug)]
 pub(crate) struct Timestamps {
     pub(crate) begun: Time,
-    hops: Hops,
+    /// What few calls have. The box takes eight bytes of a call, and a call is moved several times.
+    details: Option<Box<Details>>,
     pub(crate) assigned: Option<Time>,
     pub(crate) sent: Option<Time>,
     /// When the call came to the front of a pipeline; `None` if the call was in front from the beginning.
     pub(crate) in_front: Option<Time>,
     pub(crate) first_byte: Option<Time>,
     pub(crate) ended: Option<Time>,
-    /// How the connection was opened; `None` if it was open before.
-    pub(crate) opened: Option<Box<Opened>>,
     /// Bytes of HTTP sent and received, all attempts together.
     pub(crate) bytes_out: u64,
     pub(crate) bytes_in: u64,
+    /// How often a connection was given to the call, or could not be opened for it.
+    pub(crate) attempts: u32,
     pub(crate) reused: bool,
     /// A throttle held the call back.
     pub(crate) held: bool,
+    /// A body follows, which the caller reads.
+    pub(crate) is_streamed: bool,
     /// The addresses of the connection; `None` if there was none.
     pub(crate) endpoints: Option<Arc<Endpoints>>,
 }
@@ -178,33 +178,48 @@ impl Timestamps {
     pub(crate) fn new(begun: Time) -> Self {
         Self {
             begun,
-            hops: Hops::default(),
+            details: None,
             assigned: None,
             sent: None,
             in_front: None,
             first_byte: None,
             ended: None,
-            opened: None,
             bytes_out: 0,
             bytes_in: 0,
+            attempts: 0,
             reused: false,
             held: false,
+            is_streamed: false,
             endpoints: None,
         }
     }
 
     /// The redirects that were followed.
     pub(crate) fn hops(&self) -> &[Hop] {
-        self.hops.0.as_deref().map_or(&[], Vec::as_slice)
+        self.details.as_ref().map_or(&[], |details| &details.hops)
     }
 
     pub(crate) fn add_hop(&mut self, hop: Hop) {
-        self.hops.0.get_or_insert_default().push(hop);
+        self.details.get_or_insert_default().hops.push(hop);
+    }
+
+    /// How the connection was opened; `None` if it was open before.
+    pub(crate) fn opened(&self) -> Option<&Opened> {
+        self.details.as_ref()?.opened.as_deref()
+    }
+
+    /// Sets how the connection of this attempt was opened.
+    #[inline]
+    pub(super) fn set_opened(&mut self, opened: Option<Box<Opened>>) {
+        if opened.is_some() || self.details.is_some() {
+            self.details.get_or_insert_default().opened = opened;
+        }
     }
 
     /// The call gets a connection.
-    #[inline]
+    #[inline(always)] // on the path of every call
     pub(super) fn begin_attempt(&mut self, now: Time, reused: bool, endpoints: &Arc<Endpoints>) {
+        self.attempts += 1;
         self.assigned = Some(now);
         self.sent = None;
         self.in_front = None;
@@ -214,10 +229,11 @@ impl Timestamps {
     }
 }
 
-/// Most calls follow no redirect. The box takes eight bytes of a call instead of 24, and a call is moved three times.
 #[derive(Clone, Debug, Default)]
-#[expect(clippy::box_collection, reason = "eight bytes instead of 24")]
-struct Hops(Option<Box<Vec<Hop>>>);
+struct Details {
+    hops: Vec<Hop>,
+    opened: Option<Box<Opened>>,
+}
 
 /// A redirect that was followed.
 ///

@@ -26,14 +26,9 @@ impl<N: Net, C> Reactor<N, C> {
             }
         }
         call.state = CallState::OnConn(conn_key);
-        call.attempts += 1;
         let timestamps = &mut call.timestamps;
         timestamps.begin_attempt(self.now, conn.reused, &conn.endpoints);
-        if !conn.reused {
-            timestamps.opened = conn.opened.take();
-        } else if timestamps.opened.is_some() {
-            timestamps.opened = None; // of an earlier attempt
-        }
+        timestamps.set_opened(conn.opened.take().filter(|_| !conn.reused));
         if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
             order.remove(ticket);
         }

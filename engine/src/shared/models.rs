@@ -413,7 +413,7 @@ impl Driven for Prompt {
         }
         self.bodies.remove(at);
         let now = Time::of(Instant::now());
-        let report = Report::new(Timestamps::new(now), 1, now);
+        let report = Report::new(Timestamps::new(now), now);
         Some(Ok(Box::new((report, None))))
     }
 }

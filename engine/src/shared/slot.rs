@@ -186,7 +186,7 @@ impl Slot {
 
     fn put_completion(&self, completion: Completion) {
         self.change(true, |state| {
-            if completion.streamed.is_some() {
+            if completion.streamed().is_some() {
                 state.body = Some(Box::default());
             }
             state.completion = Some(completion);

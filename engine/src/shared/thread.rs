@@ -473,7 +473,7 @@ impl Worker {
 
     fn deliver<C: HttpClient>(&mut self, client: &mut C) {
         while let Some(done) = client.next_done() {
-            if done.streamed.is_some() {
+            if done.streamed().is_some() {
                 match self.pending.get(done.id) {
                     Some(pending) => pending.delivery.give_head(done),
                     None => _ = client.cancel(done.id),

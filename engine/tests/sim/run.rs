@@ -551,7 +551,8 @@ impl Run<'_> {
             call.spec,
         );
         let spec = call.spec.clone();
-        match (done.outcome, done.streamed) {
+        let streamed = done.streamed();
+        match (done.outcome, streamed) {
             (Err(error), body) => {
                 assert!(body.is_none());
                 call.state = State::Over;

@@ -333,14 +333,15 @@ impl Agent {
         let mut is_cancelled = false;
         loop {
             if let Waited::Done(done) = self.client.wait(Some(MOMENT)).map_err(HttpError::Os)? {
+                let body = done.streamed();
                 if is_cancelled {
-                    if let Some(body) = done.streamed {
+                    if let Some(body) = body {
                         self.client.cancel(body);
                     }
                     return Err(HttpError::Cancelled);
                 }
                 done.outcome.map_err(HttpError::Transfer)?;
-                return Ok((done.streamed, done.response));
+                return Ok((body, done.response));
             }
             if !is_cancelled && cancel.is_set() {
                 is_cancelled = true;

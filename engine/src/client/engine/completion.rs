@@ -254,7 +254,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     #[cold]
     pub(super) fn note_end(&self, key: CallKey) {
         if let Some(call) = self.reactor.call_ref(key) {
-            self.telemetry.call_ended(key, call, self.reactor.now());
+            self.telemetry.call_ended(key, call);
         }
     }
 
@@ -269,6 +269,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Makes the completion of a call that was in `done`.
+    #[inline(always)] // so that the completion is constructed in its final place
     pub(super) fn complete(&mut self, key: CallKey) -> Option<Completion> {
         if self.reactor.call(key)?.head == HeadState::Ready {
             return self.complete_head(key);
@@ -285,8 +286,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             outcome: call.outcome,
             request: call.request,
             response: call.response,
-            report: Report::new(call.timestamps, call.attempts, self.reactor.now()),
-            streamed: None,
+            report: Report::new(call.timestamps, self.reactor.now()),
         })
     }
 
@@ -308,14 +308,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         response.continue_from(&mut call.response);
         std::mem::swap(response.body_buffer(), call.response.body_buffer());
         std::mem::swap(&mut response, &mut call.response);
+        let mut timestamps = call.timestamps.clone();
+        timestamps.is_streamed = true;
         let done = Completion {
             id: CallId(key),
             tag: call.tag,
             outcome: Ok(()),
             request,
             response,
-            report: Report::new(call.timestamps.clone(), call.attempts, now),
-            streamed: Some(CallId(key)),
+            report: Report::new(timestamps, now),
         };
         if self.has_body_news(CallId(key)) {
             self.notify_readable(key);

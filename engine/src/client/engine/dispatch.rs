@@ -41,7 +41,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.host = Some(host_key);
         let encoded = match &mut self.hooked {
             None => call.request.encode(&host.defaults),
-            Some(hooked) => hooked.encode(&mut call.request, &host.defaults, call.attempts),
+            Some(hooked) => {
+                hooked.encode(&mut call.request, &host.defaults, call.timestamps.attempts)
+            }
         };
         if let Err(misuse) = encoded {
             return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
@@ -316,7 +318,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Some(hooked) = &mut self.hooked
             && let Some(host) = self.hosts.get(host_key)
             && let Some(call) = self.reactor.call(key)
-            && let Err(misuse) = hooked.encode(&mut call.request, &host.defaults, call.attempts)
+            && let Err(misuse) =
+                hooked.encode(&mut call.request, &host.defaults, call.timestamps.attempts)
         {
             return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
         }

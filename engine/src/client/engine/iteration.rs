@@ -407,7 +407,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             Some(Opened::Ready { slot, conn }) => self.opening_ready(slot, conn),
             Some(Opened::Failed { call, error }) => {
                 if let Some(call) = self.reactor.call(call) {
-                    call.attempts += 1;
+                    call.timestamps.attempts += 1;
                 }
                 self.end_attempt(call, error);
             }

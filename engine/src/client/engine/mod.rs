@@ -325,7 +325,9 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Ok(()) }
     /// ```
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Waited> {
-        if let Some(done) = self.next_done() {
+        if let Some(key) = self.deliveries.done.pop_front()
+            && let Some(done) = self.complete(key)
+        {
             return Ok(Waited::Done(done));
         }
         let mut limit = timeout.map(WaitLimit::For);
@@ -610,7 +612,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return Ok(BodyRead::Pending);
         }
         let mut call = self.forget_body(id).ok_or_else(unknown)?;
-        let report = Report::new(call.timestamps, call.attempts, self.reactor.now());
+        let report = Report::new(call.timestamps, self.reactor.now());
         self.reactor.spares.take_back_decoder(&mut call.response);
         let request = match call.client.keeps_request {
             true => Some(call.request),
@@ -714,7 +716,7 @@ impl<R: Router + 'static, N: Net + 'static> Engine<R, N> {
     /// ```
     pub fn open_call(&mut self, call: Call) -> (Completion, Option<Body<'_, Self>>) {
         let done = self.perform(call.streaming(true));
-        let body = done.streamed.map(|id| Body::new(self, id));
+        let body = done.streamed().map(|id| Body::new(self, id));
         (done, body)
     }
 }

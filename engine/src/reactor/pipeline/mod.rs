@@ -85,13 +85,10 @@ impl<N: Net, C> Reactor<N, C> {
         }
         let pipeline = conn.pipeline.as_mut()?;
         call.state = CallState::OnConn(conn_key);
-        call.attempts += 1;
         let served = pipeline.answered > 0;
         call.timestamps
             .begin_attempt(self.now, served, &conn.endpoints);
-        if call.timestamps.opened.is_some() {
-            call.timestamps.opened = None; // of an earlier attempt
-        }
+        call.timestamps.set_opened(None);
         let range = pipeline.push(&call.request, batching.goes_alone(&call.request));
         call.number = pipeline.next_number;
         pipeline.next_number = pipeline.next_number.wrapping_add(1);

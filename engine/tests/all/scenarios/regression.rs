@@ -601,7 +601,7 @@ fn a_buffer_without_room_takes_nothing_and_ends_nothing() {
     hear(&net, 1, |peer, _| peer.send(ABCD));
     let mut client = host_client(&net, HostConfig::default());
     client.submit(get("/", 0).streaming(true));
-    let id = next(&mut client).streamed.unwrap();
+    let id = next(&mut client).streamed().unwrap();
     client.maintain(100 * MS).unwrap();
     assert_eq!(client.counters().idle, 1, "the whole body is here");
     let mut buf = [0; 16];
@@ -684,7 +684,7 @@ fn a_calls_own_limits_hold_when_decoding_goes_on() {
         };
         let mut client = host_client(&net, config);
         client.submit(get("/", 0).streaming(true).limits(limits(of_call)));
-        let id = next(&mut client).streamed.unwrap();
+        let id = next(&mut client).streamed().unwrap();
         let (mut total, mut buf) = (0, vec![0; 64 << 10]);
         let outcome = loop {
             match client.read_body(id, &mut buf) {

@@ -48,8 +48,9 @@ fn slow_download(peer: &mut Peer<'_>, _: &[u8]) {
 /// Waits for the head of a streamed response, and reads the body to its end.
 fn read_all(client: &mut HostClient<SimNet>) -> Result<usize, courser::Error> {
     let done = next(client);
+    let body = done.streamed();
     done.outcome?;
-    read_to_end(client, done.streamed.unwrap()).map(|(_, length)| length)
+    read_to_end(client, body.unwrap()).map(|(_, length)| length)
 }
 
 /// Reads a body to its end, and returns the request, if the call had kept it, and the length of the body.
@@ -347,13 +348,13 @@ fn an_upload_goes_on_after_the_head_of_a_streamed_response() {
     for _ in 0..2 {
         client.submit(put(LENGTH));
         let done = next(&mut client);
-        done.outcome.unwrap();
+        let body = done.streamed().unwrap();
         assert_eq!(
             done.request.method(),
             "GET",
             "the request is still being sent"
         );
-        let (request, length) = read_to_end(&mut client, done.streamed.unwrap()).unwrap();
+        let (request, length) = read_to_end(&mut client, body).unwrap();
         assert_eq!((request.unwrap().method(), length), ("PUT", 2));
     }
     assert_eq!(client.counters().opened, 1, "the connection was used again");
@@ -388,13 +389,12 @@ fn an_upload_ends_with_a_refusal_that_closes_and_with_a_complete_response() {
         let (script, received) = early(LENGTH, first, "");
         let (mut client, net) = client(Timeouts::default(), narrow(), script);
         client.submit(put(LENGTH));
-        let done = next(&mut client);
-        done.outcome.unwrap();
+        let body = next(&mut client).streamed().unwrap();
         client.wait(Some(SECOND)).unwrap().done();
         let sent = received.load(SeqCst);
         assert!((1..LENGTH / 2).contains(&sent), "{sent}");
         if let Some(length) = length {
-            let (_, read) = read_to_end(&mut client, done.streamed.unwrap()).unwrap();
+            let (_, read) = read_to_end(&mut client, body).unwrap();
             assert_eq!((read, net.open_streams()), (length, 0));
         }
     }
