@@ -129,10 +129,10 @@ impl<C: Copy> PipelineLoads<C> {
         }
     }
 
-    /// A call on a connection has ended; others are pending.
-    pub(crate) fn answered(&mut self, at: usize) {
+    /// This many calls on a connection have ended; others are pending.
+    pub(crate) fn answered(&mut self, at: usize, calls: usize) {
         if let Some(load) = self.loads.get_mut(at) {
-            let fewer = load.pending.saturating_sub(1);
+            let fewer = load.pending.saturating_sub(calls);
             self.pending -= load.pending - fewer;
             load.pending = fewer;
             load.probing = false;
@@ -278,7 +278,7 @@ mod tests {
             for (change, at) in changes {
                 match change {
                     0 => loads.begin(at, at, at == 4),
-                    1 => loads.answered(at),
+                    1 => loads.answered(at, 1),
                     2 => loads.retire(at),
                     3 => loads.end(at),
                     _ => {

@@ -484,10 +484,10 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         }
     }
 
-    /// Records that a busy connection has served one of several calls. True if it should take no more.
-    pub(crate) fn served(&mut self, now: Time, SlotId(at): SlotId) -> bool {
+    /// Records that a busy connection has served some of its calls. True if it should take no more.
+    pub(crate) fn served(&mut self, now: Time, SlotId(at): SlotId, calls: usize) -> bool {
         let slot = &mut self.slots[at as usize];
-        slot.requests += 1;
+        slot.requests += calls as u64;
         self.warm_after = None;
         self.is_worn(now, at) || self.is_exceeded()
     }

@@ -873,7 +873,7 @@ impl Request {
     }
 
     /// The bytes in memory as they go out: the encoded head with a small body, then a larger body.
-    #[inline]
+    #[inline(always)] // on the path of every call
     pub(crate) fn in_memory(&self) -> [&[u8]; 2] {
         [self.encoded(), self.separate_body()]
     }
@@ -896,12 +896,13 @@ impl Request {
     }
 
     /// The encoded head, with the body if it is small.
+    #[inline]
     pub(super) fn encoded(&self) -> &[u8] {
         &self.0.encoded
     }
 
     /// The body that goes out after the encoded part, if it is large.
-    #[inline]
+    #[inline(always)] // on the path of every call
     pub(super) fn separate_body(&self) -> &[u8] {
         match self.body_now() {
             Body::Memory(body) if !self.inline_body() => body,

@@ -35,12 +35,12 @@ pub(crate) enum ReactorEvent {
         reuse: Reuse,
         keep_alive: Option<Duration>,
     },
-    /// In a pipeline, a response is complete, and other calls on the connection go on. `call` is `None` if the response
-    /// was abandoned.
+    /// In a pipeline, this many responses are complete, abandoned ones included, and other calls on the connection go on.
+    /// [`Reactor::next_answered`](super::Reactor::next_answered) has named the calls.
     Answered {
         slot: PoolSlot,
         conn: ConnKey,
-        call: Option<CallKey>,
+        responses: usize,
     },
     /// In a pipeline, the connection of a call is closed, and the response of the call had not begun. If `error` is
     /// `None`, the request was not sent, or it is idempotent and the answer before it said that the connection ends: the

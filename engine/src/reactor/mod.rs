@@ -63,8 +63,7 @@ pub(crate) struct Reactor<N: Net, C> {
     polled: Polled,
     reactor_events: VecDeque<ReactorEvent>,
     left_over: LeftOver,
-    /// Connections whose requests gather before they are sent.
-    unflushed: Vec<ConnKey>,
+    pipelining: Pipelining,
     buffer: Box<[u8]>,
     /// Idle connections of all hosts, the one idle for longest in front; `None` if the client does not need the order.
     idle_order: Option<Queue<ConnKey>>,
@@ -104,6 +103,16 @@ struct Deferred {
     next: Vec<ConnKey>,
     /// Those that go on after the events of this poll.
     now: Vec<ConnKey>,
+}
+
+/// What connections with several calls have for the next iteration, and for the client.
+#[derive(Default)]
+struct Pipelining {
+    /// Connections whose requests gather before they are sent.
+    unflushed: Vec<ConnKey>,
+    /// The calls that were answered, of which the client has taken so many.
+    answered: Vec<CallKey>,
+    taken: usize,
 }
 
 /// What holds for every call of a reactor.
@@ -156,7 +165,7 @@ impl<N: Net, C> Reactor<N, C> {
             },
             reactor_events: VecDeque::new(),
             left_over: LeftOver::default(),
-            unflushed: Vec::new(),
+            pipelining: Pipelining::default(),
             buffer: vec![0; READ_BUFFER].into_boxed_slice(),
             idle_order: settings.idle_order.then(Queue::new),
             spares: Spares::default(),
@@ -258,7 +267,7 @@ impl<N: Net, C> Reactor<N, C> {
         if !self.left_over.reads.next.is_empty() || !self.left_over.sends.next.is_empty() {
             return Some(self.now);
         }
-        let flush = match self.unflushed.is_empty() {
+        let flush = match self.pipelining.unflushed.is_empty() {
             true => None,
             false => self.flush_due(),
         };

@@ -14,8 +14,7 @@ use crate::error::{Error, Phase, Sent};
 use crate::net::Net;
 use crate::proto::BodyMode;
 use crate::reactor::{
-    CallKey, CallState, ConnKey, HostKey, OpeningKey, PoolSlot, ProxyMessage, ReactorEvent,
-    TimerOwner,
+    CallKey, ConnKey, HostKey, OpeningKey, PoolSlot, ProxyMessage, ReactorEvent, TimerOwner,
 };
 use crate::time::Time;
 
@@ -160,8 +159,14 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Processes events, queued calls and touched hosts until none is left.
     pub(super) fn process_events(&mut self) {
         loop {
-            while let Some(event) = self.reactor.next_event() {
+            if R::Sharing::IS_ON {
+                while let Some(call) = self.reactor.next_answered() {
+                    self.finish_answered(call);
+                }
+            }
+            if let Some(event) = self.reactor.next_event() {
                 self.handle(event);
+                continue;
             }
             if let Some(key) = self.queue.next_further() {
                 if self.reactor.call(key).is_some_and(|call| call.is_new()) {
@@ -319,19 +324,11 @@ impl<R: Router, N: Net> Engine<R, N> {
                 let opened = connector.attempt_failed(&mut cx, opening, conn, error);
                 self.opened(opened);
             }
-            ReactorEvent::Answered { slot, conn, call } => {
-                if let Some(key) = call
-                    && let Some(call) = self.reactor.call_ref(key)
-                    && matches!(call.state, CallState::OnConn(_))
-                {
-                    if self.rules.adaptive.is_on() {
-                        self.note_latency(key);
-                    }
-                    self.note_pipelined(key);
-                    self.finish(key);
-                }
-                self.pipeline_answered(slot, conn);
-            }
+            ReactorEvent::Answered {
+                slot,
+                conn,
+                responses,
+            } => self.pipeline_answered(slot, conn, responses),
             ReactorEvent::Unanswered { call, sent, error } => self.unanswered(call, sent, error),
             ReactorEvent::PipeliningBroken => self.pipelining_broken(false),
             ReactorEvent::PipeliningDoubted => self.pipelining_broken(true),

@@ -102,6 +102,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Adds a call to those of a connection; false if the connection takes no more.
+    #[inline(always)] // on the path of every call
     pub(super) fn add_call(&mut self, conn: ConnKey, key: CallKey) -> bool {
         let Some(slot) = self.reactor.join(conn, key) else {
             return false;
@@ -134,12 +135,17 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Retires the connection if this call is its last one: the request says `Connection: close`, or the connection has
     /// reached the number of requests that it may serve.
+    #[inline]
     fn retire_if_last(&mut self, slot: PoolSlot, key: CallKey) {
         let call = self.reactor.call_ref(key);
         let says_close = call.is_some_and(|call| call.request.says_close());
-        if !says_close && self.hosts.pool_config().max_requests.is_none() {
-            return;
+        if says_close || self.hosts.pool_config().max_requests.is_some() {
+            self.retire_if_used_up(slot, says_close);
         }
+    }
+
+    #[cold]
+    fn retire_if_used_up(&mut self, slot: PoolSlot, says_close: bool) {
         let (Some(host), Some(pipelines)) =
             (self.hosts.get(slot.host), self.sharing.pipelines_mut())
         else {
@@ -154,16 +160,29 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// A call on a connection has its answer, and other calls on the connection go on.
-    pub(super) fn pipeline_answered(&mut self, slot: PoolSlot, conn: ConnKey) {
+    /// Ends a call that was answered while others on its connection go on.
+    #[inline(always)] // into its only caller
+    pub(super) fn finish_answered(&mut self, key: CallKey) {
+        let call = self.reactor.call_ref(key);
+        if call.is_some_and(|call| matches!(call.state, CallState::OnConn(_))) {
+            if self.rules.adaptive.is_on() {
+                self.note_latency(key);
+            }
+            self.note_pipelined(key);
+            self.finish(key);
+        }
+    }
+
+    /// Calls on a connection have their answers, and other calls on the connection go on.
+    pub(super) fn pipeline_answered(&mut self, slot: PoolSlot, conn: ConnKey, responses: usize) {
         let now = self.reactor.now();
         let (Some(host), Some(pipelines)) =
             (self.hosts.get(slot.host), self.sharing.pipelines_mut())
         else {
             return;
         };
-        pipelines.loads.answered(slot.id.index());
-        if host.pool.served(now, slot.id) {
+        pipelines.loads.answered(slot.id.index(), responses);
+        if host.pool.served(now, slot.id, responses) {
             pipelines.loads.retire(slot.id.index());
         }
         if host.pool.waiting() > 0 {
@@ -246,7 +265,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if let (Some(slot), Some(pipelines)) =
                     (self.reactor.slot(conn), self.sharing.pipelines_mut())
                 {
-                    pipelines.loads.answered(slot.id.index());
+                    pipelines.loads.answered(slot.id.index(), 1);
                     self.fill(slot, conn);
                 }
             }

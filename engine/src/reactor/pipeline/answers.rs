@@ -1,5 +1,7 @@
 //! Reading of pipelined answers, which come in the order of their requests.
 
+use std::time::Duration;
+
 use super::note_front;
 use super::requests::ResponseOwner;
 use crate::error::{ErrorKind, PeerFault};
@@ -20,7 +22,7 @@ impl<N: Net, C> Reactor<N, C> {
         &mut self,
         key: ConnKey,
     ) -> Result<Progress, ErrorKind> {
-        let Some(mut conn) = self.conns.get_mut(key) else {
+        let Some(conn) = self.conns.get_mut(key) else {
             return Ok(Progress::Stop);
         };
         let read = conn.stream.read(&mut self.net, &mut self.buffer);
@@ -42,6 +44,36 @@ impl<N: Net, C> Reactor<N, C> {
             false => Progress::before_more(&conn.stream, exchange),
         };
         conn.wait.since = self.now;
+        let slot = conn.slot;
+        let mut responses = 0;
+        let taken = self.take_answers(key, n, &mut responses);
+        if responses > 0 {
+            self.reactor_events.push_back(ReactorEvent::Answered {
+                slot,
+                conn: key,
+                responses,
+            });
+        }
+        Ok(match taken? {
+            Some(Last { reuse, surplus }) => {
+                self.finish_pipeline(key, reuse, surplus, left_nothing)
+            }
+            None => progress,
+        })
+    }
+
+    /// Takes the answers out of `n` bytes that were read, and counts those behind which others are awaited. Returns the
+    /// last answer of the connection.
+    #[inline(always)] // into its only caller
+    fn take_answers(
+        &mut self,
+        key: ConnKey,
+        n: usize,
+        responses: &mut usize,
+    ) -> Result<Option<Last>, ErrorKind> {
+        let Some(conn) = self.conns.get_mut(key) else {
+            return Ok(None);
+        };
         let mut at = 0;
         loop {
             let mut limits = &self.settings.limits;
@@ -57,10 +89,10 @@ impl<N: Net, C> Reactor<N, C> {
                         let owner = (*call_key, &mut call.timestamps, &mut call.held);
                         (&mut call.response, Some(owner))
                     }
-                    None => return Ok(Progress::Stop),
+                    None => return Ok(None),
                 },
                 ConnState::Draining(response, _) => (response, None),
-                _ => return Ok(Progress::Stop),
+                _ => return Ok(None),
             };
             let used = match exchange.handle_own(&self.buffer[at..n], response, limits) {
                 Ok(used) => used,
@@ -85,51 +117,44 @@ impl<N: Net, C> Reactor<N, C> {
                 None => None,
             };
             let Some(reuse) = exchange.done() else {
-                return Ok(progress);
+                return Ok(None);
             };
+            let surplus = at < n;
             let Some(pipeline) = conn
                 .pipeline
                 .as_mut()
-                .filter(|pipeline| !pipeline.is_empty())
+                .filter(|pipeline| reuse == Reuse::Keep && !pipeline.is_empty())
             else {
-                return Ok(self.finish_pipeline(key, reuse, at < n, left_nothing));
+                return Ok(Some(Last { reuse, surplus }));
             };
-            if reuse != Reuse::Keep {
-                return Ok(self.finish_pipeline(key, reuse, at < n, left_nothing));
+            if let Some(call) = call {
+                if response.version() == Version::Http10 {
+                    self.reactor_events
+                        .push_back(ReactorEvent::PipeliningBroken);
+                }
+                self.pipelining.answered.push(call);
             }
-            if call.is_some() && response.version() == Version::Http10 {
-                self.reactor_events
-                    .push_back(ReactorEvent::PipeliningBroken);
-            }
+            *responses += 1;
             pipeline.answered += 1;
             pipeline.answered_now += 1;
             let abandoned =
                 conn.advance(&mut self.calls, &mut self.spares, self.now, &self.settings);
-            self.reactor_events.push_back(ReactorEvent::Answered {
-                slot: conn.slot,
-                conn: key,
-                call,
-            });
-            let front_unsent = conn
-                .pipeline
-                .as_ref()
-                .is_some_and(|pipeline| pipeline.is_front_unsent());
             if let Some(response) = abandoned {
                 self.spares.put_response(response);
             }
-            if front_unsent {
-                self.flush_soon(key); // the request may have waited for this answer
+            let Some(pipeline) = &mut conn.pipeline else {
+                return Ok(None);
+            };
+            let front_unsent = pipeline.is_front_unsent();
+            if front_unsent && pipeline.gathers(self.now, Duration::ZERO) {
+                self.pipelining.unflushed.push(key); // the request may have waited for this answer
             }
-            if at == n {
-                return Ok(progress);
+            if !surplus {
+                return Ok(None);
             }
             if front_unsent {
                 return Err(PeerFault::Unsolicited.into());
             }
-            let Some(same) = self.conns.get_mut(key) else {
-                return Ok(Progress::Stop);
-            };
-            conn = same;
         }
     }
 
@@ -197,7 +222,7 @@ impl<N: Net, C> Reactor<N, C> {
 
 impl<S> Conn<S> {
     /// Moves the first queued request to the front. If the front was an abandoned answer, its response is returned.
-    #[inline]
+    #[inline(always)] // on the path of every answer
     pub(super) fn advance<C>(
         &mut self,
         calls: &mut Slab<ActiveCall<C>, of::Call>,
@@ -214,9 +239,12 @@ impl<S> Conn<S> {
         self.stray_body = self.exchange.may_have_stray_body();
         let abandoned = match self.state {
             ConnState::Draining(..) => {
-                std::mem::replace(&mut self.state, ConnState::AwaitingDecision)
+                match std::mem::replace(&mut self.state, ConnState::AwaitingDecision) {
+                    ConnState::Draining(response, _) => Some(response),
+                    _ => None,
+                }
             }
-            _ => ConnState::AwaitingDecision,
+            _ => None,
         };
         match next.owner {
             ResponseOwner::Call(call_key) => match calls.get_mut(call_key) {
@@ -224,7 +252,10 @@ impl<S> Conn<S> {
                     call.timestamps.in_front = Some(now);
                     self.wait.has_own_limits =
                         call.overrides.is_some() || self.wait.first_byte_limit.is_some();
-                    self.state = ConnState::Busy(call_key);
+                    match &mut self.state {
+                        ConnState::Busy(front) => *front = call_key,
+                        state => *state = ConnState::Busy(call_key),
+                    }
                     self.exchange.begin(&call.request, call.mode);
                 }
                 None => self.state = ConnState::AwaitingDecision,
@@ -238,10 +269,7 @@ impl<S> Conn<S> {
             ResponseOwner::Withdrawn => self.state = ConnState::AwaitingDecision,
         }
         note_front(&mut self.exchange, pipeline);
-        match abandoned {
-            ConnState::Draining(response, _) => Some(response),
-            _ => None,
-        }
+        abandoned
     }
 
     /// When the timer of a draining connection must fire: at `until`, or before at the deadline of a queued call.
@@ -253,6 +281,13 @@ impl<S> Conn<S> {
         let deadline = self.wait.deadline.filter(|_| others);
         deadline.map_or(until, |deadline| deadline.min(until))
     }
+}
+
+/// An answer behind which none is awaited, or with which the connection ends.
+struct Last {
+    reuse: Reuse,
+    /// More bytes have come with it.
+    surplus: bool,
 }
 
 /// The largest buffer for requests that an idle connection keeps.

@@ -14,7 +14,7 @@ pub(super) use requests::Pipeline;
 use requests::{ByteRange, QueuedRequest, ResponseOwner};
 
 use super::conn::{Conn, ConnState};
-use super::{CallKey, CallState, ConnKey, PoolSlot, Reactor, ReactorEvent, TimerOwner};
+use super::{CallKey, CallState, ConnKey, Pipelining, PoolSlot, Reactor, ReactorEvent, TimerOwner};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::{Pipelined, later};
@@ -65,9 +65,24 @@ impl<N: Net, C> Reactor<N, C> {
         pipeline.set_front(front);
         pipeline.answered_now = 0;
         if pipeline.gathers(self.now, batching.max_delay) {
-            self.unflushed.push(conn_key);
+            self.pipelining.unflushed.push(conn_key);
         }
         self.arm_conn(conn_key);
+    }
+
+    /// The next call that was answered while others on its connection go on. To be taken before the next event.
+    #[inline]
+    pub(crate) fn next_answered(&mut self) -> Option<CallKey> {
+        let Pipelining {
+            answered, taken, ..
+        } = &mut self.pipelining;
+        let call = answered.get(*taken).copied();
+        *taken += 1;
+        if call.is_none() {
+            answered.clear();
+            *taken = 0;
+        }
+        call
     }
 
     /// Whether a connection takes another call.
@@ -76,6 +91,7 @@ impl<N: Net, C> Reactor<N, C> {
     }
 
     /// Gives another call to a connection, and returns the slot of the connection; `None` if the connection takes no more.
+    #[inline(always)] // on the path of every call
     pub(crate) fn join(&mut self, conn_key: ConnKey, call_key: CallKey) -> Option<PoolSlot> {
         let conn = self.conns.get_mut(conn_key)?;
         let call = self.calls.get_mut(call_key)?;
@@ -101,7 +117,7 @@ impl<N: Net, C> Reactor<N, C> {
         // deadlines of all calls are checked.
         conn.wait.deadline = conn.wait.deadline.into_iter().chain(call.deadline).min();
         if pipeline.gathers(self.now, batching.max_delay) {
-            self.unflushed.push(conn_key);
+            self.pipelining.unflushed.push(conn_key);
         }
         let slot = conn.slot;
         if !call.deadline.is_none_or(|own| conn.armed.is_by(own)) {
@@ -352,6 +368,7 @@ impl<S> Conn<S> {
 }
 
 /// Notes in the exchange in front how much of its request was sent. True if the whole request was sent.
+#[inline(always)] // on the path of every call
 fn note_front(exchange: &mut Exchange, pipeline: &Pipeline) -> bool {
     let whole = pipeline.front.end <= pipeline.written;
     let sent = pipeline.written.min(pipeline.front.end);

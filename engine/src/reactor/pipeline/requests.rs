@@ -102,6 +102,7 @@ impl Default for Pipeline {
 impl Pipeline {
     /// Adds a request behind all others. A request that goes `alone` is sent once all requests before it are answered,
     /// and the requests behind it are sent once it is answered itself.
+    #[inline(always)] // on the path of every call
     pub(super) fn push(&mut self, request: &Request, alone: bool) -> ByteRange {
         if self.out_at > self.out.len() / 2 {
             // Otherwise sent bytes would pile up if the socket never takes all bytes.

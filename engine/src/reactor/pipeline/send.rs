@@ -21,7 +21,7 @@ impl<N: Net, C> Reactor<N, C> {
             && let Some(pipeline) = &mut conn.pipeline
             && pipeline.gathers(self.now, Duration::ZERO)
         {
-            self.unflushed.push(key);
+            self.pipelining.unflushed.push(key);
         }
     }
 
@@ -34,10 +34,10 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// Sends the gathered requests of each connection that has waited long enough or has gathered enough.
     pub(crate) fn flush(&mut self) {
-        if self.unflushed.is_empty() {
+        if self.pipelining.unflushed.is_empty() {
             return;
         }
-        let mut keys = std::mem::take(&mut self.unflushed);
+        let mut keys = std::mem::take(&mut self.pipelining.unflushed);
         keys.retain(|&key| {
             let Some(pipeline) = self
                 .conns
@@ -56,8 +56,8 @@ impl<N: Net, C> Reactor<N, C> {
             }
             false
         });
-        keys.append(&mut self.unflushed);
-        self.unflushed = keys;
+        keys.append(&mut self.pipelining.unflushed);
+        self.pipelining.unflushed = keys;
     }
 
     /// Looks whether a connection without sent requests has bytes, or has ended. Then it fails: those bytes would be taken
@@ -75,7 +75,7 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// When the next gathered requests must be sent.
     pub(in crate::reactor) fn flush_due(&self) -> Option<Time> {
-        let due = self.unflushed.iter();
+        let due = self.pipelining.unflushed.iter();
         due.filter_map(|key| self.conns.get(*key)?.pipeline.as_ref()?.flush_at)
             .min()
     }
