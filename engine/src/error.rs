@@ -67,6 +67,11 @@ impl Error {
         }))
     }
 
+    /// The error of a call of which nothing was sent, or of what is no call.
+    pub(crate) fn unsent(kind: impl Into<ErrorKind>) -> Self {
+        Self::new(kind, Phase::Queue, Sent::Nothing)
+    }
+
     /// The same error, of a call to this URL or host. The first place stays.
     pub(crate) fn at(mut self, place: impl FnOnce() -> String) -> Self {
         if self.0.place.is_none() {

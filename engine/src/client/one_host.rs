@@ -9,7 +9,7 @@ use super::router::OneHost;
 use super::sharing::{OneAtATime, Sharing};
 use super::throttle::Throttling;
 use super::{HostConfig, Upstream};
-use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
+use crate::error::{Error, Misuse};
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::{Address, Net};
@@ -62,7 +62,7 @@ impl HostClient {
         config: HostConfig,
         resolver: impl Resolver + 'static,
     ) -> Result<Self, Error> {
-        let net = OsNet::new().map_err(unsent)?;
+        let net = OsNet::new().map_err(Error::unsent)?;
         Self::with_net_and_resolver(upstream, config, net, resolver)
     }
 }
@@ -144,7 +144,9 @@ fn each_address(
     let throttle = Throttling::new(ThrottleConfig::default(), &config.throttle(), &mut hosts);
     let insert = |addresses| template.insert(&mut hosts, addresses);
     let keys: Vec<HostKey> = addresses.into_iter().map(insert).collect();
-    let first = *keys.first().ok_or_else(|| unsent(Misuse::NoAddress))?;
+    let first = *keys
+        .first()
+        .ok_or_else(|| Error::unsent(Misuse::NoAddress))?;
     let parts = Parts {
         router: OneHost::new(first),
         sharing: OneAtATime,
@@ -187,7 +189,7 @@ pub(super) fn needed(
 ) -> Result<Option<Box<dyn Resolver>>, Error> {
     match (upstream.name(), resolver) {
         (None, _) => Ok(None),
-        (Some(_), None) => Err(unsent(Misuse::NoResolver)),
+        (Some(_), None) => Err(Error::unsent(Misuse::NoResolver)),
         (Some(_), resolver) => Ok(resolver),
     }
 }
@@ -201,17 +203,19 @@ struct HostTemplate {
 impl HostTemplate {
     fn new(upstream: &Upstream, config: &HostConfig) -> Result<Self, Error> {
         if upstream.name().is_none() && upstream.addresses().is_empty() {
-            return Err(unsent(Misuse::NoAddress));
+            return Err(Error::unsent(Misuse::NoAddress));
         }
-        check_user_agent(config.user_agent.as_deref()).map_err(unsent)?;
+        check_user_agent(config.user_agent.as_deref()).map_err(Error::unsent)?;
         let handshakes = match upstream.scheme() {
             Scheme::Http if config.tls.has_pins() => {
-                return Err(unsent(Misuse::Unsupported("pinned keys without TLS")));
+                return Err(Error::unsent(Misuse::Unsupported(
+                    "pinned keys without TLS",
+                )));
             }
             Scheme::Http => [].into(),
             Scheme::Https => {
                 let identity = config.tls.build();
-                let identity = identity.map_err(|error| unsent(Misuse::TlsConfig(error)))?;
+                let identity = identity.map_err(|error| Error::unsent(Misuse::TlsConfig(error)))?;
                 [Step::Tls(identity, upstream.server_name().into())].into()
             }
         };
@@ -226,9 +230,4 @@ impl HostTemplate {
         let route = HostRoute::new(addresses, self.handshakes.clone());
         hosts.insert([].into(), self.defaults.clone(), route)
     }
-}
-
-/// The error of a client that cannot be made.
-pub(super) fn unsent(kind: impl Into<ErrorKind>) -> Error {
-    Error::new(kind, Phase::Queue, Sent::Nothing)
 }

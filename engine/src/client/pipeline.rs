@@ -1,7 +1,7 @@
 //! The client that sends requests without waiting for the answers to earlier requests.
 
 use super::engine::Engine;
-use super::one_host::{needed, one_host, unsent};
+use super::one_host::{needed, one_host};
 use super::router::OneHost;
 use super::sharing::{PipelineCounters, Pipelines};
 use super::{PipelineConfig, Upstream};
@@ -76,7 +76,7 @@ impl PipelineClient {
         config: PipelineConfig,
         resolver: impl Resolver + 'static,
     ) -> Result<Self, Error> {
-        let net = OsNet::new().map_err(unsent)?;
+        let net = OsNet::new().map_err(Error::unsent)?;
         Self::with_net_and_resolver(upstream, config, net, resolver)
     }
 }
@@ -113,11 +113,11 @@ impl<N: Net> PipelineClient<N> {
     ) -> Result<Self, Error> {
         if config.host.balance.is_some() {
             let what = "calls that are spread over addresses";
-            return Err(unsent(Misuse::NotPipelined(what)));
+            return Err(Error::unsent(Misuse::NotPipelined(what)));
         }
         if config.host.wait != WaitPolicy::default() {
             let what = "a policy on waiting other than PipelineConfig::overflow";
-            return Err(unsent(Misuse::Unsupported(what)));
+            return Err(Error::unsent(Misuse::Unsupported(what)));
         }
         let pool = PoolConfig {
             shared: true,

@@ -44,7 +44,7 @@ pub(crate) use dial::{Avoided, Race, RaceStep, interleave};
 pub(crate) use dns::{Found, NameCache, Question, literal};
 pub(crate) use host_hash::host_hash;
 pub(crate) use pipelining::PipelineLoads;
-pub(crate) use pool::{Checkout, Next, Pool, PoolConfig};
+pub(crate) use pool::{Next, Pool, PoolConfig};
 pub(crate) use pool::{SlotId, WaitId};
 pub(crate) use redirect::Follow;
 pub(crate) use retry::{Verdict, is_stale};

@@ -221,16 +221,6 @@ impl WaitId {
     }
 }
 
-#[derive(Debug, Eq, PartialEq)]
-pub(crate) enum Checkout<C> {
-    /// An idle connection, which is busy now.
-    Reuse(C),
-    /// The call waits.
-    Wait(WaitId),
-    /// The call must fail.
-    Full(LimitExceeded),
-}
-
 /// What happens to an available connection.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Next<W> {
@@ -262,18 +252,9 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         }
     }
 
-    /// Finds a connection for a call, or puts the call into the wait queue. Passes expired connections to `close`.
+    /// Takes an idle connection, which is busy now. Passes expired connections to `close`.
     #[inline]
-    pub(crate) fn checkout(&mut self, now: Time, waiter: W, close: impl FnMut(C)) -> Checkout<C> {
-        match self.take_idle(now, close) {
-            Some(conn) => Checkout::Reuse(conn),
-            None => self.enqueue(waiter),
-        }
-    }
-
-    /// Takes an idle connection, which is busy now.
-    #[inline]
-    fn take_idle(&mut self, now: Time, mut close: impl FnMut(C)) -> Option<C> {
+    pub(crate) fn take_idle(&mut self, now: Time, mut close: impl FnMut(C)) -> Option<C> {
         loop {
             let at = match self.config.reuse {
                 ReuseOrder::Lifo => self.idle.pop_back(),
@@ -294,7 +275,11 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         }
     }
 
-    fn enqueue(&mut self, waiter: W) -> Checkout<C> {
+    /// Puts a call that got no idle connection into the wait queue.
+    ///
+    /// # Errors
+    /// Why the call must fail.
+    pub(crate) fn enqueue(&mut self, waiter: W) -> Result<WaitId, LimitExceeded> {
         let cap = self.config.max_connections.get();
         // Connections that are coming or could be opened, compared with the calls that wait already.
         let supply = cap.saturating_sub(self.slots_in_use()) + self.connecting.len();
@@ -302,12 +287,12 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
             && self.config.wait == WaitPolicy::FailFast
             && !self.config.shared
         {
-            return Checkout::Full(LimitExceeded::Connections(cap));
+            return Err(LimitExceeded::Connections(cap));
         }
         if self.waiting() >= supply.saturating_add(self.config.max_waiting) {
-            return Checkout::Full(LimitExceeded::Waiting(self.config.max_waiting));
+            return Err(LimitExceeded::Waiting(self.config.max_waiting));
         }
-        Checkout::Wait(WaitId {
+        Ok(WaitId {
             ticket: self.waiting.push_back(waiter),
             fresh: false,
         })
@@ -316,15 +301,22 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     // ---- throttled pools
 
     /// Puts a call at the end of the wait queue, if the queue has room; `room` calls may begin now.
-    pub(crate) fn enqueue_throttled(&mut self, waiter: W, room: usize) -> Checkout<C> {
+    ///
+    /// # Errors
+    /// Why the call must fail.
+    pub(crate) fn enqueue_throttled(
+        &mut self,
+        waiter: W,
+        room: usize,
+    ) -> Result<WaitId, LimitExceeded> {
         let cap = self.config.max_connections.get();
         let free = cap.saturating_sub(self.slots_in_use());
         let conns = free + self.connecting.len() + self.idle.len();
         let most = conns.min(room).saturating_add(self.config.max_waiting);
         if self.waiting() >= most {
-            return Checkout::Full(LimitExceeded::Waiting(self.config.max_waiting));
+            return Err(LimitExceeded::Waiting(self.config.max_waiting));
         }
-        Checkout::Wait(WaitId {
+        Ok(WaitId {
             ticket: self.waiting.push_back(waiter),
             fresh: false,
         })

@@ -6,7 +6,7 @@ use super::Engine;
 use crate::client::batch::{BatchConfig, Flow, Lineup, Runner};
 use crate::client::router::Router;
 use crate::client::{Call, CallId, Completion, HttpClient};
-use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
+use crate::error::{Error, ErrorKind, Misuse};
 use crate::net::Net;
 use crate::reactor::CallKey;
 
@@ -125,8 +125,7 @@ impl<R: Router + 'static, N: Net + 'static> Running<'_, Engine<R, N>> {
                 None => io::Error::from(error.kind()),
             };
             self.client.detach(key);
-            let error = Error::new(ErrorKind::Io(again), Phase::Queue, Sent::Nothing);
-            self.client.end_call(key, Err(error));
+            self.client.refuse(key, ErrorKind::Io(again));
         }
         self.client.process_events();
     }
@@ -135,7 +134,7 @@ impl<R: Router + 'static, N: Net + 'static> Running<'_, Engine<R, N>> {
 impl<R: Router + 'static, N: Net + 'static> Runner for Running<'_, Engine<R, N>> {
     fn begin(&mut self, number: usize, call: Call) -> Result<(), (Call, Error)> {
         if call.streaming {
-            let error = Error::new(Misuse::Streamed, Phase::Queue, Sent::Nothing);
+            let error = Error::unsent(Misuse::Streamed);
             return Err((call, error));
         }
         let id = self.client.submit(call);

@@ -8,7 +8,7 @@ use crate::client::router::{Reroute, Router};
 use crate::client::send_hook::HookedEncoder;
 use crate::client::telemetry::Telemetry;
 use crate::client::{CallId, Completion, ObserverEvent, Report};
-use crate::error::{Error, ErrorKind, Phase, Sent};
+use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
 use crate::net::Net;
 use crate::policy::later;
 use crate::proto::{BodyMode, without_userinfo};
@@ -217,6 +217,22 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
             self.deliveries.done.push_back(key);
         }
+    }
+
+    /// Ends a call of which nothing was sent.
+    #[cold]
+    pub(super) fn refuse(&mut self, key: CallKey, kind: impl Into<ErrorKind>) {
+        self.end_call(key, Err(Error::unsent(kind)));
+    }
+
+    /// Ends a call whose deadline has passed, even if its timer has not been handled yet; true if so.
+    pub(super) fn is_too_late(&mut self, key: CallKey) -> bool {
+        let now = self.reactor.now();
+        let in_time = self.reactor.call_ref(key).is_some_and(|c| !c.is_late(now));
+        if !in_time {
+            self.refuse(key, TimeLimit::Total);
+        }
+        !in_time
     }
 
     /// Ends a call, or its streamed body.

@@ -7,9 +7,9 @@ use crate::client::progress::ActiveCall;
 use crate::client::router::Router;
 use crate::client::sharing::Sharing;
 use crate::client::telemetry::Telemetry;
-use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
+use crate::error::{ErrorKind, LimitExceeded, TimeLimit};
 use crate::net::Net;
-use crate::policy::{Checkout, Next};
+use crate::policy::{Next, WaitId};
 use crate::proto::{CloseReason, Reuse};
 use crate::reactor::{CallKey, CallState, ConnKey, HostKey};
 
@@ -21,8 +21,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         if call.is_late(now) {
-            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
-            return self.end_call(key, Err(late));
+            return self.refuse(key, TimeLimit::Total);
         }
         let routed = self.router.route(
             &mut call.request,
@@ -32,7 +31,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let host_key = match routed {
             Ok(host) => host,
             Err(kind) => {
-                return self.end_call(key, Err(Error::new(kind, Phase::Queue, Sent::Nothing)));
+                return self.refuse(key, kind);
             }
         };
         let Some(host) = self.hosts.get(host_key) else {
@@ -46,7 +45,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
         };
         if let Err(misuse) = encoded {
-            return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
+            return self.refuse(key, misuse);
         }
         self.rules.retries.note_request(host, call);
         let host_key = match self.admission.is_on() {
@@ -63,8 +62,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Gives a call an idle connection, or queues the call.
-    #[inline(always)] // into its only caller
-    fn check_out(&mut self, host_key: HostKey, key: CallKey) {
+    #[inline]
+    pub(super) fn check_out(&mut self, host_key: HostKey, key: CallKey) {
         let (now, mut closed) = (self.reactor.now(), false);
         loop {
             let Some(host) = self.hosts.get(host_key) else {
@@ -78,23 +77,32 @@ impl<R: Router, N: Net> Engine<R, N> {
                 closed = true;
                 reactor.close(conn);
             };
-            let checkout = host.pool.checkout(now, key, close);
+            let idle = host.pool.take_idle(now, close);
             if !R::KEEPS_HOSTS {
                 self.hosts.use_host(host_key);
             }
-            match checkout {
-                Checkout::Reuse(conn) if !self.start(conn, key) => {
+            match idle {
+                Some(conn) if !self.start(conn, key) => {
                     closed = true;
                     continue; // with the next idle connection
                 }
-                Checkout::Reuse(_) if !closed && !self.hosts.pool_config().keeps_warm() => return,
-                Checkout::Reuse(_) => {}
-                Checkout::Wait(id) => self.reactor.wait(key, id),
-                Checkout::Full(limit) => {
-                    self.end_call(key, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
+                Some(_) if !closed && !self.hosts.pool_config().keeps_warm() => return,
+                Some(_) => {}
+                None => {
+                    let queued = self.hosts.get(host_key).map(|host| host.pool.enqueue(key));
+                    self.queued(key, queued);
                 }
             }
             return self.hosts.touch(host_key);
+        }
+    }
+
+    /// A call was put into the wait queue of its host, or could not be.
+    pub(super) fn queued(&mut self, key: CallKey, queued: Option<Result<WaitId, LimitExceeded>>) {
+        match queued {
+            Some(Ok(id)) => self.reactor.wait(key, id),
+            Some(Err(limit)) => self.refuse(key, limit),
+            None => {}
         }
     }
 
@@ -109,7 +117,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             Ok(()) => call.host,
             Err(until) => {
                 let open = ErrorKind::BreakerOpen(until);
-                self.end_call(key, Err(Error::new(open, Phase::Queue, Sent::Nothing)));
+                self.refuse(key, open);
                 None
             }
         }
@@ -185,13 +193,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         // A call whose deadline has passed does not begin, even if its timer has not been handled yet.
         while let Next::Assign(key) = next
             && let Some(slot) = self.reactor.slot(conn)
-            && self
-                .reactor
-                .call_ref(key)
-                .is_none_or(|call| call.is_late(now))
+            && self.is_too_late(key)
         {
-            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
-            self.end_call(key, Err(late));
             let Some(host) = self.hosts.get(slot.host) else {
                 return;
             };
@@ -321,7 +324,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             && let Err(misuse) =
                 hooked.encode(&mut call.request, &host.defaults, call.timestamps.attempts)
         {
-            return self.end_call(key, Err(Error::new(misuse, Phase::Queue, Sent::Nothing)));
+            return self.refuse(key, misuse);
         }
         if let Some(host) = self.hosts.get(host_key) {
             let waiting = host.pool.requeue(key);

@@ -10,7 +10,6 @@ use crate::client::router::Router;
 use crate::client::sharing::Sharing;
 use crate::client::telemetry::Telemetry;
 use crate::client::{CallTime, ObserverEvent};
-use crate::error::{Error, Phase, Sent};
 use crate::net::Net;
 use crate::proto::BodyMode;
 use crate::reactor::{
@@ -141,8 +140,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 true
             }
             Err(error) => {
-                let error = Error::new(error, Phase::Queue, Sent::Nothing);
-                self.end_call(key, Err(error));
+                self.refuse(key, error);
                 false
             }
         }
@@ -220,7 +218,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                     break;
                 } else if let Some(call) = self.hosts.get(key).and_then(|host| host.pool.refuse()) {
                     let full = self.hosts.cap.full_error();
-                    self.end_call(call, Err(Error::new(full, Phase::Queue, Sent::Nothing)));
+                    self.refuse(call, full);
                 } else {
                     self.hosts.want(key);
                     break;

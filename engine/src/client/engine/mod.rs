@@ -127,8 +127,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             throttle,
             resolver,
         } = parts;
-        let unsent = |misuse| Error::new(misuse, Phase::Queue, Sent::Nothing);
-        config.check().map_err(unsent)?;
+        config.check().map_err(Error::unsent)?;
         let settings = Settings {
             timeouts: config.timeouts.clone(),
             limits: config.limits.clone(),
@@ -143,9 +142,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let mut reactor = Reactor::new(net, settings);
         let names = match resolver {
             Some(resolver) => {
-                let waker = reactor.net.waker();
-                let waker =
-                    waker.map_err(|error| Error::new(error, Phase::Queue, Sent::Nothing))?;
+                let waker = reactor.net.waker().map_err(Error::unsent)?;
                 Some(Names::new(config.dns.clone(), resolver, waker))
             }
             None => None,
@@ -279,7 +276,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 client.iterate(None, |client| client.deliveries.done.contains(&id.0))
             {
                 client.detach(id.0);
-                client.end_call(id.0, Err(Error::new(error, Phase::Queue, Sent::Nothing)));
+                client.refuse(id.0, error);
             }
         }
     }
@@ -450,9 +447,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             (CallState::Ended, HeadState::Awaited) => return false,
             (CallState::OnConn(conn), _) => self.error_on(conn, id.0, ErrorKind::Cancelled),
             (CallState::Ended, _) => None,
-            (CallState::New | CallState::Waiting { .. } | CallState::Pausing { .. }, _) => Some(
-                Error::new(ErrorKind::Cancelled, Phase::Queue, Sent::Nothing),
-            ),
+            (CallState::New | CallState::Waiting { .. } | CallState::Pausing { .. }, _) => {
+                Some(Error::unsent(ErrorKind::Cancelled))
+            }
         };
         let error = error
             .unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::ReplyBegun));
@@ -551,7 +548,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if R::KEEPS_HOSTS {
             if caps.total_connections.is_some() {
                 let misuse = Misuse::Unsupported("total_connections");
-                return Err(Error::new(misuse, Phase::Queue, Sent::Nothing));
+                return Err(Error::unsent(misuse));
             }
             // The addresses of an upstream share the limit of its host.
             caps.total_connections = caps.max_connections;

@@ -3,9 +3,8 @@
 use super::Engine;
 use crate::client::router::Router;
 use crate::client::sharing::{Room, Sharing};
-use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, TimeLimit};
+use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Sent};
 use crate::net::Net;
-use crate::policy::Checkout;
 use crate::proto::BodyMode;
 use crate::reactor::{CallKey, CallState, ConnKey, GiveUpOutcome, HostKey, PoolSlot};
 
@@ -39,21 +38,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             return;
         }
-        while let Some(host) = self.hosts.get(host_key) {
-            let reactor = &mut self.reactor;
-            let checkout = host.pool.checkout(now, key, |conn| {
-                reactor.close(conn);
-            });
-            match checkout {
-                Checkout::Reuse(conn) if !self.start(conn, key) => continue,
-                Checkout::Reuse(_) => {}
-                Checkout::Wait(id) => self.reactor.wait(key, id),
-                Checkout::Full(limit) => {
-                    self.end_call(key, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
-                }
-            }
-            return self.hosts.touch(host_key);
-        }
+        self.check_out(host_key, key);
     }
 
     fn unfit(&mut self, key: CallKey) -> Option<Error> {
@@ -63,7 +48,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             _ if call.request.was_encoded_for_pipeline() => None,
             _ => call.request.unfit_for_pipeline(),
         };
-        what.map(|what| Error::new(Misuse::NotPipelined(what), Phase::Queue, Sent::Nothing))
+        what.map(|what| Error::unsent(Misuse::NotPipelined(what)))
     }
 
     /// Makes room for one more pending call; false if there is none.
@@ -98,7 +83,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn too_many_pending(&self) -> Error {
         let pipelines = self.sharing.pipelines();
         let most = pipelines.map_or(0, |pipelines| pipelines.max_pending.get());
-        Error::new(LimitExceeded::Pending(most), Phase::Queue, Sent::Nothing)
+        Error::unsent(LimitExceeded::Pending(most))
     }
 
     /// Adds a call to those of a connection; false if the connection takes no more.
@@ -221,12 +206,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             let Some(call) = host.and_then(|host| host.pool.take_waiting_for(slot.id)) else {
                 break;
             };
-            if self.reactor.call_ref(call).is_some_and(|c| c.is_late(now)) {
-                let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
-                self.end_call(call, Err(late));
-                continue;
+            if !self.is_too_late(call) {
+                self.add_call(conn, call);
             }
-            self.add_call(conn, call);
         }
     }
 

@@ -10,9 +10,9 @@ use super::Engine;
 use crate::client::router::Router;
 use crate::client::sharing::Sharing;
 use crate::client::{CallId, ObserverEvent};
-use crate::error::{Error, LimitExceeded, Phase, Sent, TimeLimit};
+use crate::error::LimitExceeded;
 use crate::net::Net;
-use crate::policy::{Checkout, Next};
+use crate::policy::Next;
 use crate::reactor::{CallKey, CallState, ConnKey, HostKey, TimerOwner};
 use crate::time::Time;
 
@@ -33,13 +33,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         let is_held = host.pool.waiting() >= room || !is_next;
-        match host.pool.enqueue_throttled(key, room) {
-            Checkout::Wait(id) => self.reactor.wait(key, id),
-            Checkout::Full(limit) => {
-                self.end_call(key, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
-            }
-            Checkout::Reuse(_) => {} // `enqueue_throttled` never returns this
-        }
+        let queued = host.pool.enqueue_throttled(key, room);
+        self.queued(key, Some(queued));
         if is_held {
             self.note_held(key);
         }
@@ -214,17 +209,6 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.throttle.call_begun(now);
     }
 
-    /// Ends a call whose deadline has passed, even if its timer has not been handled yet; true if so.
-    fn is_too_late(&mut self, key: CallKey) -> bool {
-        let now = self.reactor.now();
-        let in_time = self.reactor.call_ref(key).is_some_and(|c| !c.is_late(now));
-        if !in_time {
-            let late = Error::new(TimeLimit::Total, Phase::Queue, Sent::Nothing);
-            self.end_call(key, Err(late));
-        }
-        !in_time
-    }
-
     /// Fails the calls of a host that would have to wait, if the settings forbid waiting. Returns when the host must be
     /// serviced again.
     pub(super) fn keep_back(&mut self, key: HostKey) -> Option<Time> {
@@ -240,7 +224,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 true => LimitExceeded::Connections(most),
                 false => LimitExceeded::Rate,
             };
-            self.end_call(call, Err(Error::new(limit, Phase::Queue, Sent::Nothing)));
+            self.refuse(call, limit);
         }
         let host = self.hosts.get(key)?;
         let throttle = host.throttle.rules()?;

@@ -197,7 +197,7 @@ impl World {
     fn checkout(&mut self) {
         let call = self.name();
         let mut closed = Vec::new();
-        let got = self.pool.checkout(self.now, call, |conn| closed.push(conn));
+        let got = self.pool.take_idle(self.now, |conn| closed.push(conn));
         let mut expected_closed = Vec::new();
         while let Some(&conn) = match self.config.reuse {
             ReuseOrder::Lifo => self.idle.last(),
@@ -210,13 +210,14 @@ impl World {
                 assert!(found.worn_at.is_none_or(|worn_at| now < worn_at));
                 found.state = Is::Busy { call };
                 self.idle.retain(|idle| *idle != conn);
-                assert_eq!((got, closed), (Checkout::Reuse(conn), expected_closed));
+                assert_eq!((got, closed), (Some(conn), expected_closed));
                 return;
             }
             self.forget(conn);
             expected_closed.push(conn);
         }
-        assert_eq!(closed, expected_closed);
+        assert_eq!((got, closed), (None, expected_closed));
+        let got = self.pool.enqueue(call);
         // A call that finds no idle connection counts on one that comes or can be opened, after the calls before it.
         let cap = self.config.max_connections.get();
         let room = cap - self.conns.len();
@@ -224,14 +225,14 @@ impl World {
         let behind = (self.fresh.len() + self.waiting.len()).checked_sub(coming);
         match (behind, self.config.wait) {
             (Some(_), WaitPolicy::FailFast) => {
-                assert_eq!(got, Checkout::Full(LimitExceeded::Connections(cap)));
+                assert_eq!(got, Err(LimitExceeded::Connections(cap)));
             }
             (Some(others), _) if others >= self.config.max_waiting => {
                 let max = self.config.max_waiting;
-                assert_eq!(got, Checkout::Full(LimitExceeded::Waiting(max)));
+                assert_eq!(got, Err(LimitExceeded::Waiting(max)));
             }
             _ => match got {
-                Checkout::Wait(id) => self.waiting.push(Waiter { call, id }),
+                Ok(id) => self.waiting.push(Waiter { call, id }),
                 other => panic!("{other:?} where the call must wait"),
             },
         }
@@ -588,8 +589,8 @@ fn the_queue_of_a_gated_pool_has_its_limit_beside_those_that_may_begin() {
         min_idle: 0,
     });
     for call in 0..3 {
-        assert!(matches!(pool.enqueue_throttled(call, 2), Checkout::Wait(_)));
+        assert!(pool.enqueue_throttled(call, 2).is_ok());
     }
-    let full = Checkout::Full(LimitExceeded::Waiting(1));
+    let full = Err(LimitExceeded::Waiting(1));
     assert_eq!(pool.enqueue_throttled(3, 2), full);
 }
