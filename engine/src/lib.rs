@@ -158,7 +158,7 @@
 //!   ([`RedirectHook`](policy::RedirectHook)), at retries ([`RetryHook`](policy::RetryHook)), at addresses
 //!   ([`AddressHook`](policy::AddressHook)), and where sockets are opened ([`SocketHook`]).
 //! - Timings of each call ([`Report`]), statistics ([`Stats`]), and events as they happen ([`Observer`]).
-//! - The protocol core without a client ([`proto`]), and custom networks ([`net::Net`]).
+//! - The protocol core without a client ([`proto`], with the feature `steps`), and custom networks ([`net::Net`]).
 //!
 //! | feature | what it adds |
 //! |---|---|
@@ -176,6 +176,7 @@
 //! | `futures` | bodies of requests from a `Stream`; bodies of responses as a `Stream` and an `AsyncRead` |
 //! | `tokio` | [`Shared::driven`] on tokio; bodies of responses as tokio's `AsyncRead` |
 //! | `tracing` | a span for each call, with events |
+//! | `steps` | the protocol core without a client, in `proto::steps`: exchanges step by step, handshakes with proxies |
 //! | `sim` | a simulated network, for tests of programs that embed the engine |
 //!
 //! # Out of scope so far

@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 
-use courser::proto::BodyMode;
+use courser::proto::steps::BodyMode;
 use courser::{Codings, ErrorKind, Limits, Request, Response};
 
 use crate::response::asked;

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use courser::policy::retry_after;
-use courser::proto::BodyMode;
+use courser::proto::steps::BodyMode;
 use courser::{Limits, Request, Response};
 use jiff::Timestamp;
 

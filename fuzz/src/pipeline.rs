@@ -7,7 +7,8 @@ use std::time::Duration;
 use courser::net::Address;
 use courser::net::sim::{Link, Peer, SimNet, SimServer};
 use courser::policy::Pipelined;
-use courser::proto::{BodyMode, CloseReason, Defaults, Exchange, Reuse};
+use courser::proto::CloseReason;
+use courser::proto::steps::{BodyMode, Defaults, Exchange, Reuse};
 use courser::{
     Call, HostConfig, Limits, PipelineClient, PipelineConfig, Request, Response, Retry, Timeouts,
     Upstream,
@@ -122,7 +123,7 @@ fn peer(fault: &courser::error::PeerFault) -> String {
 }
 
 fn sent(exchange: &mut Exchange, request: &mut Request) {
-    use courser::proto::SendStep::Write;
+    use courser::proto::steps::SendStep::Write;
     while let Ok(Write([head, body])) = exchange.poll_send(request) {
         let n = head.len() + body.len();
         exchange.handle_sent(n);

@@ -1,9 +1,8 @@
 //! URLs, references, responses of proxies, and cookies.
 
 use courser::CookieJar;
-use courser::proto::{
-    Credentials, Handshake, ProxyFault, Scheme, Socks5, SocksTarget, Tunnel, Url, resolve,
-};
+use courser::proto::steps::{Handshake, Socks5, SocksTarget, Tunnel};
+use courser::proto::{Credentials, ProxyFault, Scheme, Url, resolve};
 
 /// A base and, after the first line end, a reference. A printed URL is parsed as the same URL, and a reference resolves
 /// to http, https or an error.
@@ -101,7 +100,7 @@ pub fn proxy(data: &[u8]) {
 
 /// The end of the handshake as text: `Done`, `Pending`, or the fault.
 fn tunnel(answer: &[u8], piece: usize, credentials: Option<&Credentials>) -> String {
-    let mut tunnel = Tunnel::new("h:443", None, credentials).expect("all of it can be sent");
+    let mut tunnel = Tunnel::new("h:443", None, credentials, &[]).expect("all of it can be sent");
     loop {
         let sent = tunnel.poll_send().expect("no body goes wrong").len();
         if sent == 0 {

@@ -30,7 +30,7 @@ use crate::error::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, Sent};
 /// One request and its response on one connection.
 ///
 /// ```
-/// use courser::proto::{BodyMode, Defaults, Exchange, Reuse, SendStep};
+/// use courser::proto::steps::{BodyMode, Defaults, Exchange, Reuse, SendStep};
 /// use courser::{Limits, Request, Response};
 ///
 /// let mut request = Request::get("/");
@@ -991,6 +991,7 @@ impl Exchange {
     }
 
     /// Bytes of the response that have come.
+    #[cfg(feature = "steps")]
     pub fn received(&self) -> u64 {
         self.received
     }

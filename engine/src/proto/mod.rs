@@ -2,7 +2,7 @@
 //!
 //! No socket, no clock, and no allocation once the buffers are as large as the traffic needs. A [`Request`] is encoded
 //! once and can be sent many times. A [`Response`] is parsed into buffers that the caller owns. One request and its
-//! response are an [`Exchange`]:
+//! response are an `Exchange`:
 //!
 //! ```text
 //!  send:  Head ─▶ (AwaitContinue) ─▶ Body ─▶ Done
@@ -13,6 +13,11 @@
 //! and the connection is closed.
 //!
 //! Out of scope: sockets, time, redirects, the reuse of connections.
+
+#![cfg_attr(
+    not(feature = "steps"),
+    expect(unreachable_pub, reason = "the feature makes it reachable")
+)]
 
 mod auth;
 mod chunked;
@@ -27,6 +32,8 @@ mod request;
 mod response;
 mod scan;
 mod socks;
+#[cfg(feature = "steps")]
+pub mod steps;
 #[cfg(test)]
 pub(crate) mod tests;
 mod tunnel;
@@ -35,18 +42,20 @@ mod url;
 pub use auth::{Credentials, push_basic};
 pub use coding::Codings;
 pub(crate) use coding::Decoder;
-pub use exchange::{BodyMode, CloseReason, Exchange, Reuse, SendStep};
+pub use exchange::CloseReason;
+pub(crate) use exchange::{BodyMode, Exchange, Reuse, SendStep};
 pub use limits::Limits;
 pub use location::{from_typed, is_redirect, resolve};
 pub use multipart::{FormPart, Multipart};
-pub use proxy::Handshake;
-pub use request::{BodySource, Defaults, Request};
+pub(crate) use proxy::Handshake;
+pub(crate) use request::Defaults;
+pub use request::{BodySource, Request};
 pub(crate) use request::{HopFields, Panic, TargetForm, check_user_agent, without_userinfo};
 #[cfg(feature = "json")]
 pub use response::JsonError;
 pub use response::{Head, Response, StatusError, Version};
-pub use socks::{Socks5, SocksTarget};
-pub use tunnel::Tunnel;
+pub(crate) use socks::{Socks5, SocksTarget};
+pub(crate) use tunnel::Tunnel;
 pub(crate) use url::{Parts, parse_port, split_any_scheme};
 pub use url::{Scheme, Url};
 

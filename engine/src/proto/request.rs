@@ -307,7 +307,7 @@ impl Request {
     /// and for HTTP/1.0. After a redirect to another scheme, host or port, `Host` is sent again.
     ///
     /// ```
-    /// use courser::{Request, proto::Defaults};
+    /// use courser::{Request, proto::steps::Defaults};
     ///
     /// let mut request = Request::get("/");
     /// request.no_host().encode(&Defaults::new("a.example", None))?;
@@ -324,7 +324,7 @@ impl Request {
     /// used again depends on the response alone, as always.
     ///
     /// ```
-    /// use courser::{Request, proto::Defaults};
+    /// use courser::{Request, proto::steps::Defaults};
     ///
     /// let mut request = Request::get("/");
     /// request.http10().encode(&Defaults::new("a.example", None))?;
@@ -1144,7 +1144,7 @@ pub(crate) fn without_userinfo(target: &str) -> Cow<'_, str> {
 /// What a client adds to requests that do not set it themselves.
 ///
 /// ```
-/// use courser::proto::Defaults;
+/// use courser::proto::steps::Defaults;
 ///
 /// let defaults = Defaults::new("example.com", Some("probe/1.0"));
 /// let mut request = courser::Request::get("/");

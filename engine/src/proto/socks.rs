@@ -14,7 +14,7 @@ use super::{Credentials, Handshake, ProxyFault};
 /// A SOCKS5 handshake.
 ///
 /// ```
-/// use courser::proto::{Handshake, Socks5, SocksTarget};
+/// use courser::proto::steps::{Handshake, Socks5, SocksTarget};
 ///
 /// let mut socks = Socks5::new(SocksTarget::Name("example.com"), 443, None)?;
 /// assert_eq!(socks.poll_send(), b"\x05\x01\x00");

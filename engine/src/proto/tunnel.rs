@@ -10,9 +10,9 @@ use crate::error::ErrorKind;
 /// A CONNECT handshake.
 ///
 /// ```
-/// use courser::proto::{Handshake, Tunnel};
+/// use courser::proto::steps::{Handshake, Tunnel};
 ///
-/// let mut tunnel = Tunnel::new("example.com:443", Some("probe/1.0"), None)?;
+/// let mut tunnel = Tunnel::new("example.com:443", Some("probe/1.0"), None, &[])?;
 /// let sent = tunnel.poll_send()?.len();
 /// tunnel.handle_sent(sent);
 /// let reply = b"HTTP/1.1 200 Connection established\r\n\r\n";
@@ -28,24 +28,13 @@ pub struct Tunnel {
 }
 
 impl Tunnel {
-    /// Begins a handshake for a tunnel to `host_port`, in the form of [`push_host_port`](super::Url::push_host_port).
+    /// Begins a handshake for a tunnel to `host_port`, in the form of [`push_host_port`](super::Url::push_host_port). The
+    /// additional headers come first: a `Proxy-Authorization` among them replaces the credentials; a `User-Agent` or a `Host`
+    /// replaces the default.
     ///
     /// # Errors
     /// [`ProxyFault::Request`]: a part of the request is invalid.
     pub fn new(
-        host_port: &str,
-        user_agent: Option<&str>,
-        credentials: Option<&Credentials>,
-    ) -> Result<Self, ProxyFault> {
-        Self::with_headers(host_port, user_agent, credentials, &[])
-    }
-
-    /// Like [`new`](Self::new), with additional headers. A `Proxy-Authorization` among these replaces the credentials;
-    /// a `User-Agent` or a `Host` replaces the default.
-    ///
-    /// # Errors
-    /// Those of [`new`](Self::new).
-    pub fn with_headers(
         host_port: &str,
         user_agent: Option<&str>,
         credentials: Option<&Credentials>,
@@ -151,7 +140,7 @@ mod tests {
 
     /// Feeds the answer in two parts, and returns how the handshake ended.
     fn end(answer: &[u8], cut: usize) -> Result<Handshake, String> {
-        let mut tunnel = Tunnel::new("h:443", None, None).unwrap();
+        let mut tunnel = Tunnel::new("h:443", None, None, &[]).unwrap();
         sent(&mut tunnel, 7);
         let (first, second) = answer.split_at(cut.min(answer.len()));
         let mut progress = Handshake::Pending;
@@ -171,12 +160,12 @@ mod tests {
     fn connect_requests_on_the_wire() {
         let credentials = Credentials::from_userinfo("Aladdin:open%20sesame");
         for piece in [1, 2, 1000] {
-            let mut bare = Tunnel::new("h:443", None, None).unwrap();
+            let mut bare = Tunnel::new("h:443", None, None, &[]).unwrap();
             assert_eq!(
                 sent(&mut bare, piece),
                 b"CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\n\r\n"
             );
-            let mut full = Tunnel::new("[::1]:80", Some("probe"), Some(&credentials)).unwrap();
+            let mut full = Tunnel::new("[::1]:80", Some("probe"), Some(&credentials), &[]).unwrap();
             let expected = "CONNECT [::1]:80 HTTP/1.1\r\nHost: [::1]:80\r\nUser-Agent: probe\r\n\
                             Proxy-Authorization: Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==\r\n\r\n";
             assert_eq!(String::from_utf8(sent(&mut full, piece)).unwrap(), expected);
@@ -187,15 +176,14 @@ mod tests {
             ("User-Agent", "d"),
         ];
         let headers = headers.map(|(name, value)| (name.into(), value.as_bytes().into()));
-        let mut own =
-            Tunnel::with_headers("h:1", Some("probe"), Some(&credentials), &headers).unwrap();
+        let mut own = Tunnel::new("h:1", Some("probe"), Some(&credentials), &headers).unwrap();
         let expected = "CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\nUser-Agent: d\r\nX-A: b\r\n\
                         proxy-authorization: c\r\n\r\n";
         assert_eq!(String::from_utf8(sent(&mut own, 9)).unwrap(), expected);
         let framing = [("Content-Length".into(), b"3".as_slice().into())];
-        let refused = Tunnel::with_headers("h:1", None, None, &framing);
+        let refused = Tunnel::new("h:1", None, None, &framing);
         assert!(matches!(refused, Err(ProxyFault::Request(_))));
-        let refused = Tunnel::new("h:1\r\nX: y", None, None);
+        let refused = Tunnel::new("h:1\r\nX: y", None, None, &[]);
         assert!(matches!(refused, Err(ProxyFault::Request(_))));
     }
 
@@ -250,7 +238,7 @@ mod tests {
             (&b"HTTP/1.1 200 x\r\n"[..], &b"A: bbbbbbbbbb\r\n"[..]),
             (b"", b"HTTP/1.1 103 x\r\n\r\n"),
         ] {
-            let mut tunnel = Tunnel::new("h:443", None, None).unwrap();
+            let mut tunnel = Tunnel::new("h:443", None, None, &[]).unwrap();
             sent(&mut tunnel, 100);
             tunnel.handle_read(first).unwrap();
             let fault = (0..100_000).find_map(|_| tunnel.handle_read(piece).err());
@@ -260,11 +248,11 @@ mod tests {
 
     #[test]
     fn bytes_before_the_request_and_after_the_answer_are_surplus() {
-        let mut tunnel = Tunnel::new("h:443", None, None).unwrap();
+        let mut tunnel = Tunnel::new("h:443", None, None, &[]).unwrap();
         tunnel.handle_sent(3);
         assert!(matches!(tunnel.handle_read(OK), Err(ProxyFault::Surplus)));
         // Bytes after the answer are surplus, too.
-        let mut tunnel = Tunnel::new("h:443", None, None).unwrap();
+        let mut tunnel = Tunnel::new("h:443", None, None, &[]).unwrap();
         sent(&mut tunnel, 100);
         tunnel.handle_read(OK).unwrap();
         assert!(matches!(tunnel.handle_read(b"x"), Err(ProxyFault::Surplus)));

@@ -133,7 +133,7 @@ impl Handshakes {
                 credentials,
                 headers,
             }) => {
-                let tunnel = Tunnel::with_headers(
+                let tunnel = Tunnel::new(
                     host_port,
                     user_agent.as_deref(),
                     credentials.as_ref(),
