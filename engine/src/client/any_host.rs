@@ -169,7 +169,7 @@ impl<N: Net> Client<N> {
             resolver: Some(Box::new(resolver)),
         };
         let mut client = Self::assemble(parts, host, bytes, net)?;
-        client.connector.set_proxy_addresses(proxy_addresses);
+        client.connector.allowed_proxies = proxy_addresses;
         Ok(client)
     }
 

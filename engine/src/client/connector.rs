@@ -23,7 +23,7 @@ use crate::error::{
 };
 use crate::net::Net;
 use crate::policy::{
-    AddressPolicy, AfterShortage, Avoided, Found, Race, Timeouts, WaitId, interleave, literal,
+    AddressPolicy, AfterShortage, Avoided, Found, Pool, Race, Timeouts, interleave, literal,
 };
 use crate::reactor::{
     CallKey, CallState, ConnKey, HostKey, OpeningKey, PoolSlot, Slab, TimerOwner, of,
@@ -37,17 +37,19 @@ pub(super) struct Connector {
     /// Which addresses of servers may be connected to, here or by a SOCKS5 proxy.
     allowed: AddressPolicy,
     /// Which addresses of proxies may be connected to.
-    allowed_proxies: AddressPolicy,
-    avoided: Avoided,
+    pub(super) allowed_proxies: AddressPolicy,
+    /// The addresses at which an attempt has failed lately: other addresses come first for a while.
+    pub(super) avoided: Avoided,
     attempt_delay: Duration,
     random_start: bool,
     timeouts: Timeouts,
     /// Whether calls that wait for a slow opening go to another host: another address of the same upstream.
-    fails_over: bool,
+    pub(super) fails_over: bool,
 }
 
-/// Parts of the engine that the connector works on.
-pub(super) struct Context<'a, N: Net> {
+/// Opens connections: the connector, with the parts of the engine that it works on.
+pub(super) struct Opener<'a, N: Net> {
+    pub(super) connector: &'a mut Connector,
     pub(super) reactor: &'a mut Reactor<N>,
     pub(super) hosts: &'a mut Hosts,
     pub(super) throttle: &'a Throttling,
@@ -77,7 +79,9 @@ struct Opening {
     stage: Stage,
     /// The call that the opening is for. The connection may serve another one.
     call: Option<CallKey>,
-    limits: OpeningLimits,
+    limits: Timeouts,
+    /// Whether these are limits of the call that the opening is for, and not the client's.
+    has_own_limits: bool,
     /// How long all lookups took; `None` if no lookup was needed, or before the first one has ended.
     resolve: Option<Duration>,
     /// The part of `resolve` that earlier lookups took.
@@ -91,16 +95,6 @@ struct Opening {
     error: Option<Error>,
     /// When calls that wait for this opening go to another address, if there is one. Set again after each time.
     fail_over_at: Option<Time>,
-}
-
-/// The time limits of an opening.
-#[derive(Debug)]
-struct OpeningLimits {
-    /// Whether these are limits of the call that the opening is for, and not the client's.
-    own: bool,
-    resolve: Option<Duration>,
-    connect: Option<Duration>,
-    handshake: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -137,26 +131,6 @@ impl Connector {
         }
     }
 
-    /// Sets which addresses of proxies may be connected to.
-    pub(super) fn set_proxy_addresses(&mut self, allowed: AddressPolicy) {
-        self.allowed_proxies = allowed;
-    }
-
-    /// From now on the hosts are addresses of one upstream: calls that wait for a slow opening go to another address.
-    pub(super) fn set_fails_over(&mut self) {
-        self.fails_over = true;
-    }
-
-    /// An attempt at this address has failed: other addresses come first for a while.
-    pub(super) fn note_failed(&mut self, now: Time, address: &Address) {
-        self.avoided.note_failed(now, address);
-    }
-
-    /// Forgets which addresses have failed.
-    pub(super) fn forget_failures(&mut self) {
-        self.avoided.clear();
-    }
-
     /// The phase of an opening, and the address that it is connecting or connected to.
     pub(super) fn waits_for<N: Net>(
         &self,
@@ -176,436 +150,6 @@ impl Connector {
         };
         let remote = conn.and_then(|conn| reactor.remote(*conn));
         (phase, remote.cloned())
-    }
-
-    /// Sets a timer. Most openings end long before their timer, so timers that no owner needs are removed at times.
-    pub(super) fn set_timer<N: Net>(
-        &self,
-        reactor: &mut Reactor<N>,
-        hosts: &Hosts,
-        throttle: &Throttling,
-        owner: TimerOwner,
-        at: Time,
-    ) {
-        reactor.set_timer(owner, at);
-        let owners = self.openings.len() + hosts.len();
-        reactor.tidy_timers(owners, |owner, at| match owner {
-            TimerOwner::Opening(key) => self.openings.get(key).is_some(),
-            TimerOwner::Host(key) => hosts.has_timer(key, at),
-            TimerOwner::FairQueue => throttle.has_timer(at),
-            TimerOwner::Shortage => hosts.cap.has_timer(at),
-            TimerOwner::Conn(_) | TimerOwner::Call(_) => true,
-        });
-    }
-
-    // ---- begin and end of an opening
-
-    /// Opens a connection for a host, in a slot of its pool.
-    pub(super) fn open<N: Net>(
-        &mut self,
-        cx: &mut Context<'_, N>,
-        host_key: HostKey,
-    ) -> Option<Opened> {
-        let now = cx.reactor.now();
-        let keeps_room = cx.hosts.cap.is_contended();
-        let host = cx.hosts.get(host_key)?;
-        let call = host.pool.opens_for();
-        let own = call.and_then(|call| cx.reactor.call_ref(call)?.own_timeouts());
-        let timeouts = own.unwrap_or(&self.timeouts);
-        let limits = OpeningLimits {
-            own: own.is_some(),
-            resolve: timeouts.resolve,
-            connect: timeouts.connect,
-            handshake: timeouts.handshake,
-        };
-        let slot = PoolSlot {
-            host: host_key,
-            id: host.pool.opened(),
-        };
-        let key = self.openings.insert(Opening {
-            slot,
-            keeps_room,
-            began: now,
-            lookup_began: now,
-            stage: Stage::Begun,
-            call,
-            limits,
-            resolve: None,
-            resolve_before: Duration::ZERO,
-            connect: Duration::ZERO,
-            socks_address: None,
-            socks_addresses_left: Vec::new(),
-            error: None,
-            fail_over_at: None,
-        });
-        if self.random_start && host.route.openings.is_none() {
-            host.route.openings = Some(cx.reactor.net.random() as usize);
-        }
-        host.pool.set_opening(slot.id, key);
-        host.throttle.use_permit();
-        cx.hosts.use_host(host_key);
-        cx.hosts.touch(host_key);
-        self.resolve(cx, key)
-    }
-
-    /// The timer of an opening has fired: begins another attempt, or ends the opening at its time limit.
-    pub(super) fn opening_due<N: Net>(
-        &mut self,
-        cx: &mut Context<'_, N>,
-        key: OpeningKey,
-    ) -> Option<Opened> {
-        let now = cx.reactor.now();
-        let (until, running) = match &self.openings.get(key)?.stage {
-            Stage::Resolving { until, .. } => {
-                return match until.is_some_and(|until| until <= now) {
-                    true => self.resolve_failed(cx, key, TimeLimit::Resolve.into()),
-                    false => None,
-                };
-            }
-            Stage::Racing { until, running, .. } => (until, running),
-            Stage::Begun | Stage::Handshaking(_) => return None,
-        };
-        if until.is_some_and(|until| until <= now) {
-            let remote = running.last().and_then(|conn| cx.reactor.remote(*conn));
-            let late = Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing)
-                .with_remote(remote.cloned());
-            return self.fail(cx, key, Some(late));
-        }
-        self.go_on_racing(cx, key)
-    }
-
-    /// A handshake has failed. If a SOCKS5 proxy did not reach an address and the server has another one, the opening
-    /// tries the next address; else the opening fails.
-    pub(super) fn handshake_failed<N: Net>(
-        &mut self,
-        cx: &mut Context<'_, N>,
-        key: OpeningKey,
-        error: Error,
-    ) -> Option<Opened> {
-        let now = cx.reactor.now();
-        if is_unreached(&error)
-            && let Some(opening) = self.openings.get_mut(key)
-            && let Some(host) = cx.hosts.get(opening.slot.host)
-            && let (Some(ip), Some((_, port))) = (opening.socks_address, &host.route.socks_target)
-        {
-            let address = SocketAddr::new(ip, *port).into();
-            self.avoided.note_failed(now, &address);
-            if let Some(next) = opening.socks_addresses_left.pop() {
-                opening.socks_address = Some(next);
-                opening.lookup_began = now;
-                opening.resolve_before = opening.resolve.unwrap_or_default();
-                return self.resolve(cx, key);
-            }
-        }
-        self.fail(cx, key, Some(error))
-    }
-
-    /// The handshakes are done, or there were none.
-    pub(super) fn ready<N: Net>(
-        &mut self,
-        cx: &mut Context<'_, N>,
-        key: OpeningKey,
-        conn: ConnKey,
-    ) -> Option<Opened> {
-        let opening = self.openings.remove(key)?;
-        cx.reactor
-            .set_opened(conn, opening.resolve, opening.connect);
-        if let Some(remote) = cx.reactor.remote(conn) {
-            let opened = cx.reactor.opened(conn);
-            let answer = opened.and_then(|opened| opened.proxy_answer.as_ref());
-            cx.telemetry.notify(|| ObserverEvent::Ready {
-                remote,
-                tls: opened.and_then(|opened| opened.tls_info.as_ref()),
-                proxy_head: answer.map(|(_, head)| &**head),
-            });
-        }
-        Some(Opened::Ready {
-            slot: opening.slot,
-            conn,
-        })
-    }
-
-    /// An opening has failed: the call that has waited longest gets the error.
-    fn fail<N: Net>(
-        &mut self,
-        cx: &mut Context<'_, N>,
-        key: OpeningKey,
-        error: Option<Error>,
-    ) -> Option<Opened> {
-        let now = cx.reactor.now();
-        let opening = self.openings.remove(key)?;
-        self.end_stage(cx, &opening);
-        let error = error
-            .or(opening.error)
-            .unwrap_or_else(|| Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing));
-        let (slot, own) = (opening.slot, opening.limits.own);
-        match error.kind() {
-            ErrorKind::Shortage(shortage) => {
-                let shortage = *shortage;
-                return self.refused(cx, slot, shortage, error);
-            }
-            ErrorKind::Timeout(_) => {
-                let waiting = opening
-                    .call
-                    .and_then(|call| waits(cx.reactor, slot.host, call));
-                if own || waiting.is_some() {
-                    return self.late(cx, slot, waiting, error);
-                }
-            }
-            _ => {}
-        }
-        let host = cx.hosts.get(slot.host);
-        let call = host.and_then(|host| host.pool.open_failed(now, slot.id));
-        cx.hosts.touch(slot.host);
-        call.map(|call| Opened::Failed { call, error })
-    }
-
-    /// An opening has reached a time limit: the call that it was for gets the error, if it still waits.
-    fn late<N: Net>(
-        &mut self,
-        cx: &mut Context<'_, N>,
-        slot: PoolSlot,
-        waiting: Option<(CallKey, WaitId)>,
-        error: Error,
-    ) -> Option<Opened> {
-        let now = cx.reactor.now();
-        let host = cx.hosts.get(slot.host)?;
-        host.pool.open_refused(now, slot.id);
-        let needless = waiting.and_then(|(_, id)| host.pool.give_up(id));
-        cx.hosts.touch(slot.host);
-        if let Some(opening) = needless {
-            self.cancel(cx, opening);
-        }
-        waiting.map(|(call, _)| Opened::Failed { call, error })
-    }
-
-    /// This machine had no descriptor for an opening, which has ended. Its call waits like a call at the cap on
-    /// connections, or gets the error if no connection of the client can make room.
-    #[cold]
-    fn refused<N: Net>(
-        &mut self,
-        cx: &mut Context<'_, N>,
-        slot: PoolSlot,
-        shortage: Shortage,
-        error: Error,
-    ) -> Option<Opened> {
-        let now = cx.reactor.now();
-        let host = cx.hosts.get(slot.host)?;
-        host.pool.open_refused(now, slot.id);
-        cx.hosts.touch(slot.host);
-        if self.note_shortage(cx, shortage) == AfterShortage::Fail {
-            let call = cx.hosts.get(slot.host)?.pool.oldest_waiter()?;
-            return Some(Opened::Failed { call, error });
-        }
-        None
-    }
-
-    /// This machine had no descriptor for a connection.
-    fn note_shortage<N: Net>(
-        &mut self,
-        cx: &mut Context<'_, N>,
-        shortage: Shortage,
-    ) -> AfterShortage {
-        let after = cx.hosts.cap.note_shortage(cx.reactor.now(), shortage);
-        if let AfterShortage::Wait(Some(until)) = after {
-            let owner = TimerOwner::Shortage;
-            self.set_timer(cx.reactor, cx.hosts, cx.throttle, owner, until);
-        }
-        after
-    }
-
-    /// Ends an opening that no call needs any more.
-    pub(super) fn cancel<N: Net>(&mut self, cx: &mut Context<'_, N>, key: OpeningKey) {
-        let Some(opening) = self.openings.remove(key) else {
-            return;
-        };
-        self.end_stage(cx, &opening);
-        if let Some(host) = cx.hosts.get(opening.slot.host) {
-            host.pool.closed(opening.slot.id);
-        }
-        cx.hosts.touch(opening.slot.host);
-    }
-
-    /// Closes the connections of an opening that has ended, and cancels its lookup if no other opening waits for it.
-    fn end_stage<N: Net>(&mut self, cx: &mut Context<'_, N>, opening: &Opening) {
-        match &opening.stage {
-            Stage::Begun => {}
-            Stage::Resolving { name, .. } => {
-                if !opening.keeps_room {
-                    cx.hosts.lookup_ended(opening.slot.host);
-                }
-                if let Some(names) = &mut self.names {
-                    names.leave(name);
-                }
-            }
-            Stage::Racing { running, .. } => {
-                for &conn in running {
-                    cx.reactor.close(conn);
-                }
-                race::note_racing(cx.hosts, opening.slot.host, running.len(), 0);
-            }
-            Stage::Handshaking(conn) => {
-                cx.reactor.close(*conn);
-            }
-        }
-    }
-
-    // ---- names
-
-    /// Looks up the next name that an opening needs, and begins the race when all names are known.
-    fn resolve<N: Net>(&mut self, cx: &mut Context<'_, N>, key: OpeningKey) -> Option<Opened> {
-        let now = cx.reactor.now();
-        let opening = self.openings.get_mut(key)?;
-        let host = cx.hosts.get(opening.slot.host)?;
-        let (name, port) = match (&host.route.socks_target, &host.route.addresses) {
-            (Some((target, port)), _) if opening.socks_address.is_none() => (&**target, *port),
-            (_, Addresses::Named(name, port) | Addresses::Spread(name, port)) => (&**name, *port),
-            (_, Addresses::Known(addresses)) => {
-                let avoided = &self.avoided;
-                let start = next_start(&mut host.route.openings);
-                let is_ipv6 = |address: &Address| address.ip().is_some_and(|ip| ip.is_ipv6());
-                let order = interleave(addresses, start, is_ipv6, |it| avoided.has(now, it));
-                return self.begin_race(cx, key, order);
-            }
-        };
-        let names = self.names.as_mut()?;
-        match names.lookup(now, name, port) {
-            Found::Pending => {
-                let limit = opening.limits.resolve;
-                let until = limit.and_then(|limit| opening.lookup_began.checked_add(limit));
-                let name = names.wait(name, key, |waits| self.openings.get(waits).is_some());
-                if let Some(opening) = self.openings.get_mut(key) {
-                    opening.stage = Stage::Resolving { name, until };
-                    if !opening.keeps_room {
-                        cx.hosts.lookup_began(opening.slot.host);
-                    }
-                }
-                if let Some(until) = until {
-                    let owner = TimerOwner::Opening(key);
-                    self.set_timer(cx.reactor, cx.hosts, cx.throttle, owner, until);
-                }
-                None
-            }
-            Found::Addresses(addresses) => self.resolved(cx, key, &addresses),
-            Found::Failed(error) => self.resolve_failed(cx, key, error.into()),
-        }
-    }
-
-    /// A name that an opening needs is known.
-    fn resolved<N: Net>(
-        &mut self,
-        cx: &mut Context<'_, N>,
-        key: OpeningKey,
-        addresses: &[IpAddr],
-    ) -> Option<Opened> {
-        let now = cx.reactor.now();
-        let opening = self.openings.get_mut(key)?;
-        let host = cx.hosts.get(opening.slot.host)?;
-        let name = match (&host.route.socks_target, &host.route.addresses) {
-            (Some((target, _)), _) if opening.socks_address.is_none() => Some(target),
-            (_, Addresses::Named(name, _) | Addresses::Spread(name, _)) => Some(name),
-            (_, Addresses::Known(_)) => None,
-        };
-        let looked_up = name.is_some_and(|name| literal(name).is_none());
-        if looked_up {
-            let took = now.saturating_duration_since(opening.lookup_began);
-            opening.resolve = Some(opening.resolve_before + took);
-        }
-        if host.route.socks_target.is_some() && opening.socks_address.is_none() {
-            return self.resolved_behind_socks(cx, key, addresses);
-        }
-        if matches!(host.route.addresses, Addresses::Spread(..)) {
-            return self.end_without_connection(cx, key, addresses);
-        }
-        if cx.hosts.cap.is_exceeded() {
-            return self.wait_for_room(cx, key);
-        }
-        let opening = self.openings.get(key)?;
-        let host = cx.hosts.get(opening.slot.host)?;
-        let start = next_start(&mut host.route.openings);
-        let Addresses::Named(name, port) = &host.route.addresses else {
-            return None;
-        };
-        let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, *port).into());
-        let order = self.names.as_ref()?.order(addresses, start, &last);
-        if order.is_empty() {
-            return self.resolve_failed(cx, key, DnsError::NoAddresses.into());
-        }
-        if looked_up {
-            cx.telemetry.notify(|| ObserverEvent::Resolved {
-                name,
-                addresses: &order,
-            });
-        }
-        let order = order.iter().map(|ip| SocketAddr::new(*ip, *port).into());
-        let order = order.collect();
-        self.begin_race(cx, key, order)
-    }
-
-    /// The name of the server behind a SOCKS5 proxy is known. The proxy connects to one of its addresses at a time. The
-    /// opening is counted later, when the addresses of the proxy itself are known.
-    fn resolved_behind_socks<N: Net>(
-        &mut self,
-        cx: &mut Context<'_, N>,
-        key: OpeningKey,
-        addresses: &[IpAddr],
-    ) -> Option<Opened> {
-        let now = cx.reactor.now();
-        let opening = self.openings.get_mut(key)?;
-        let host = cx.hosts.get(opening.slot.host)?;
-        let (_, port) = host.route.socks_target.as_ref()?;
-        let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, *port).into());
-        let names = self.names.as_ref()?;
-        let order = names.order(addresses, host.route.openings.unwrap_or_default(), &last);
-        let first = order.first().copied();
-        let mut left: Vec<IpAddr> = order.into_iter().rev().collect();
-        let allowed = host.route.allowed.as_deref().unwrap_or(&self.allowed);
-        left.retain(|ip| allowed.allows(*ip));
-        match (left.pop(), first) {
-            (Some(ip), _) => {
-                opening.socks_address = Some(ip);
-                opening.socks_addresses_left = left;
-                self.resolve(cx, key)
-            }
-            (None, Some(ip)) => self.resolve_failed(cx, key, ErrorKind::Denied(ip)),
-            (None, None) => self.resolve_failed(cx, key, DnsError::NoAddresses.into()),
-        }
-    }
-
-    /// The addresses of the name are hosts of their own, which open the connections.
-    #[cold]
-    fn end_without_connection<N: Net>(
-        &mut self,
-        cx: &mut Context<'_, N>,
-        key: OpeningKey,
-        addresses: &[IpAddr],
-    ) -> Option<Opened> {
-        let usable = self.usable(addresses);
-        if usable.is_empty() {
-            return self.resolve_failed(cx, key, DnsError::NoAddresses.into());
-        }
-        let opening = self.openings.remove(key)?;
-        if let Some(host) = cx.hosts.get(opening.slot.host) {
-            host.pool.closed(opening.slot.id);
-        }
-        cx.hosts.touch(opening.slot.host);
-        Some(Opened::Resolved(usable))
-    }
-
-    /// The names that an opening needs are known, and meanwhile other connections have taken all room. The opening ends,
-    /// and its call waits like a call at the cap.
-    fn wait_for_room<N: Net>(
-        &mut self,
-        cx: &mut Context<'_, N>,
-        key: OpeningKey,
-    ) -> Option<Opened> {
-        let now = cx.reactor.now();
-        let slot = self.openings.remove(key)?.slot;
-        if let Some(host) = cx.hosts.get(slot.host) {
-            host.pool.open_refused(now, slot.id);
-        }
-        cx.hosts.touch(slot.host);
-        None
     }
 
     /// The addresses of the right family that may be connected to, or all of the family if none may.
@@ -629,15 +173,363 @@ impl Connector {
             Found::Pending | Found::Failed(_) => None,
         }
     }
+}
 
-    fn resolve_failed<N: Net>(
+impl<N: Net> Opener<'_, N> {
+    /// Sets a timer. Most openings end long before their timer, so timers that no owner needs are removed at times.
+    pub(super) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
+        self.reactor.set_timer(owner, at);
+        let owners = self.connector.openings.len() + self.hosts.len();
+        self.reactor.tidy_timers(owners, |owner, at| match owner {
+            TimerOwner::Opening(key) => self.connector.openings.get(key).is_some(),
+            TimerOwner::Host(key) => self.hosts.has_timer(key, at),
+            TimerOwner::FairQueue => self.throttle.has_timer(at),
+            TimerOwner::Shortage => self.hosts.cap.has_timer(at),
+            TimerOwner::Conn(_) | TimerOwner::Call(_) => true,
+        });
+    }
+
+    // ---- begin and end of an opening
+
+    /// Opens a connection for a host, in a slot of its pool.
+    pub(super) fn open(&mut self, host_key: HostKey) -> Option<Opened> {
+        let now = self.reactor.now();
+        let keeps_room = self.hosts.cap.is_contended();
+        let host = self.hosts.get(host_key)?;
+        let call = host.pool.opens_for();
+        let own = call.and_then(|call| self.reactor.call_ref(call)?.own_timeouts());
+        let (has_own_limits, own) = (own.is_some(), own.cloned());
+        let limits = own.unwrap_or_else(|| self.connector.timeouts.clone());
+        let slot = PoolSlot {
+            host: host_key,
+            id: host.pool.opened(),
+        };
+        let key = self.connector.openings.insert(Opening {
+            slot,
+            keeps_room,
+            began: now,
+            lookup_began: now,
+            stage: Stage::Begun,
+            call,
+            limits,
+            has_own_limits,
+            resolve: None,
+            resolve_before: Duration::ZERO,
+            connect: Duration::ZERO,
+            socks_address: None,
+            socks_addresses_left: Vec::new(),
+            error: None,
+            fail_over_at: None,
+        });
+        if self.connector.random_start && host.route.openings.is_none() {
+            host.route.openings = Some(self.reactor.net.random() as usize);
+        }
+        host.pool.set_opening(slot.id, key);
+        host.throttle.use_permit();
+        self.hosts.use_host(host_key);
+        self.hosts.touch(host_key);
+        self.resolve(key)
+    }
+
+    /// The timer of an opening has fired: begins another attempt, or ends the opening at its time limit.
+    pub(super) fn opening_due(&mut self, key: OpeningKey) -> Option<Opened> {
+        let now = self.reactor.now();
+        let (until, running) = match &self.connector.openings.get(key)?.stage {
+            Stage::Resolving { until, .. } => {
+                return match until.is_some_and(|until| until <= now) {
+                    true => self.resolve_failed(key, TimeLimit::Resolve.into()),
+                    false => None,
+                };
+            }
+            Stage::Racing { until, running, .. } => (until, running),
+            Stage::Begun | Stage::Handshaking(_) => return None,
+        };
+        if until.is_some_and(|until| until <= now) {
+            let remote = running.last().and_then(|conn| self.reactor.remote(*conn));
+            let late = Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing)
+                .with_remote(remote.cloned());
+            return self.fail(key, Some(late));
+        }
+        self.go_on_racing(key)
+    }
+
+    /// A handshake has failed. If a SOCKS5 proxy did not reach an address and the server has another one, the opening
+    /// tries the next address; else the opening fails.
+    pub(super) fn handshake_failed(&mut self, key: OpeningKey, error: Error) -> Option<Opened> {
+        let now = self.reactor.now();
+        if is_unreached(&error)
+            && let Some(opening) = self.connector.openings.get_mut(key)
+            && let Some(host) = self.hosts.get(opening.slot.host)
+            && let (Some(ip), Some((_, port))) = (opening.socks_address, &host.route.socks_target)
+        {
+            let address = SocketAddr::new(ip, *port).into();
+            self.connector.avoided.note_failed(now, &address);
+            if let Some(next) = opening.socks_addresses_left.pop() {
+                opening.socks_address = Some(next);
+                opening.lookup_began = now;
+                opening.resolve_before = opening.resolve.unwrap_or_default();
+                return self.resolve(key);
+            }
+        }
+        self.fail(key, Some(error))
+    }
+
+    /// The handshakes are done, or there were none.
+    pub(super) fn ready(&mut self, key: OpeningKey, conn: ConnKey) -> Option<Opened> {
+        let opening = self.connector.openings.remove(key)?;
+        self.reactor
+            .set_opened(conn, opening.resolve, opening.connect);
+        if let Some(remote) = self.reactor.remote(conn) {
+            let opened = self.reactor.opened(conn);
+            let answer = opened.and_then(|opened| opened.proxy_answer.as_ref());
+            self.telemetry.notify(|| ObserverEvent::Ready {
+                remote,
+                tls: opened.and_then(|opened| opened.tls_info.as_ref()),
+                proxy_head: answer.map(|(_, head)| &**head),
+            });
+        }
+        Some(Opened::Ready {
+            slot: opening.slot,
+            conn,
+        })
+    }
+
+    /// An opening has failed. The call that it was for gets the error if a time limit has passed, or else the call that
+    /// has waited longest.
+    fn fail(&mut self, key: OpeningKey, error: Option<Error>) -> Option<Opened> {
+        let now = self.reactor.now();
+        let opening = self.connector.openings.remove(key)?;
+        self.end_stage(&opening);
+        let error = error
+            .or(opening.error)
+            .unwrap_or_else(|| Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing));
+        let slot = opening.slot;
+        // The call that the opening was for, and its place in the wait queue, if it still waits there.
+        let waiting = opening.call.and_then(|key| {
+            let call = self.reactor.call_ref(key)?;
+            match call.state {
+                CallState::Waiting { id, .. } if call.host == Some(slot.host) => Some((key, id)),
+                _ => None,
+            }
+        });
+        let call = match error.kind() {
+            // The call waits like a call at the cap on connections, unless no connection of the client can make room.
+            ErrorKind::Shortage(shortage) => {
+                self.leave_pool(slot, |pool| pool.open_refused(now, slot.id))?;
+                match self.note_shortage(*shortage) {
+                    AfterShortage::Wait(_) => None,
+                    AfterShortage::Fail => self.hosts.get(slot.host)?.pool.oldest_waiter(),
+                }
+            }
+            ErrorKind::Timeout(_) if opening.has_own_limits || waiting.is_some() => {
+                let needless = self.leave_pool(slot, |pool| {
+                    pool.open_refused(now, slot.id);
+                    waiting.and_then(|(_, id)| pool.give_up(id))
+                })?;
+                if let Some(opening) = needless {
+                    self.cancel(opening);
+                }
+                waiting.map(|(call, _)| call)
+            }
+            _ => self.leave_pool(slot, |pool| pool.open_failed(now, slot.id))?,
+        };
+        call.map(|call| Opened::Failed { call, error })
+    }
+
+    /// Tells the pool of an opening that the opening has ended without a connection.
+    fn leave_pool<T>(
         &mut self,
-        cx: &mut Context<'_, N>,
-        key: OpeningKey,
-        kind: ErrorKind,
-    ) -> Option<Opened> {
-        let opening = self.openings.get(key);
-        let host = opening.and_then(|opening| cx.hosts.get(opening.slot.host));
+        slot: PoolSlot,
+        tell: impl FnOnce(&mut Pool<OpeningKey, ConnKey, CallKey>) -> T,
+    ) -> Option<T> {
+        let told = tell(&mut self.hosts.get(slot.host)?.pool);
+        self.hosts.touch(slot.host);
+        Some(told)
+    }
+
+    /// This machine had no descriptor for a connection.
+    fn note_shortage(&mut self, shortage: Shortage) -> AfterShortage {
+        let after = self.hosts.cap.note_shortage(self.reactor.now(), shortage);
+        if let AfterShortage::Wait(Some(until)) = after {
+            self.set_timer(TimerOwner::Shortage, until);
+        }
+        after
+    }
+
+    /// Ends an opening that no call needs any more.
+    pub(super) fn cancel(&mut self, key: OpeningKey) {
+        let Some(opening) = self.connector.openings.remove(key) else {
+            return;
+        };
+        self.end_stage(&opening);
+        self.leave_pool(opening.slot, |pool| pool.closed(opening.slot.id));
+    }
+
+    /// Closes the connections of an opening that has ended, and cancels its lookup if no other opening waits for it.
+    fn end_stage(&mut self, opening: &Opening) {
+        match &opening.stage {
+            Stage::Begun => {}
+            Stage::Resolving { name, .. } => {
+                if !opening.keeps_room {
+                    self.hosts.lookup_ended(opening.slot.host);
+                }
+                if let Some(names) = &mut self.connector.names {
+                    names.leave(name);
+                }
+            }
+            Stage::Racing { running, .. } => {
+                for &conn in running {
+                    self.reactor.close(conn);
+                }
+                race::note_racing(self.hosts, opening.slot.host, running.len(), 0);
+            }
+            Stage::Handshaking(conn) => {
+                self.reactor.close(*conn);
+            }
+        }
+    }
+
+    // ---- names
+
+    /// Looks up the next name that an opening needs, and begins the race when all names are known.
+    fn resolve(&mut self, key: OpeningKey) -> Option<Opened> {
+        let now = self.reactor.now();
+        let opening = self.connector.openings.get_mut(key)?;
+        let host = self.hosts.get(opening.slot.host)?;
+        let (name, port) = match (&host.route.socks_target, &host.route.addresses) {
+            (Some((target, port)), _) if opening.socks_address.is_none() => (&**target, *port),
+            (_, Addresses::Named(name, port) | Addresses::Spread(name, port)) => (&**name, *port),
+            (_, Addresses::Known(addresses)) => {
+                let avoided = &self.connector.avoided;
+                let start = next_start(&mut host.route.openings);
+                let is_ipv6 = |address: &Address| address.ip().is_some_and(|ip| ip.is_ipv6());
+                let order = interleave(addresses, start, is_ipv6, |it| avoided.has(now, it));
+                return self.begin_race(key, order);
+            }
+        };
+        let names = self.connector.names.as_mut()?;
+        match names.lookup(now, name, port) {
+            Found::Pending => {
+                let limit = opening.limits.resolve;
+                let until = limit.and_then(|limit| opening.lookup_began.checked_add(limit));
+                let name = names.wait(name, key, |waits| {
+                    self.connector.openings.get(waits).is_some()
+                });
+                let opening = self.connector.openings.get_mut(key)?;
+                opening.stage = Stage::Resolving { name, until };
+                if !opening.keeps_room {
+                    self.hosts.lookup_began(opening.slot.host);
+                }
+                if let Some(until) = until {
+                    self.set_timer(TimerOwner::Opening(key), until);
+                }
+                None
+            }
+            Found::Addresses(addresses) => self.resolved(key, &addresses),
+            Found::Failed(error) => self.resolve_failed(key, error.into()),
+        }
+    }
+
+    /// A name that an opening needs is known.
+    fn resolved(&mut self, key: OpeningKey, addresses: &[IpAddr]) -> Option<Opened> {
+        let now = self.reactor.now();
+        let opening = self.connector.openings.get_mut(key)?;
+        let host = self.hosts.get(opening.slot.host)?;
+        let name = match (&host.route.socks_target, &host.route.addresses) {
+            (Some((target, _)), _) if opening.socks_address.is_none() => Some(target),
+            (_, Addresses::Named(name, _) | Addresses::Spread(name, _)) => Some(name),
+            (_, Addresses::Known(_)) => None,
+        };
+        let looked_up = name.is_some_and(|name| literal(name).is_none());
+        if looked_up {
+            let took = now.saturating_duration_since(opening.lookup_began);
+            opening.resolve = Some(opening.resolve_before + took);
+        }
+        if host.route.socks_target.is_some() && opening.socks_address.is_none() {
+            return self.resolved_behind_socks(key, addresses);
+        }
+        if matches!(host.route.addresses, Addresses::Spread(..)) {
+            // The addresses are hosts of their own.
+            let usable = self.connector.usable(addresses);
+            if usable.is_empty() {
+                return self.resolve_failed(key, DnsError::NoAddresses.into());
+            }
+            let slot = self.connector.openings.remove(key)?.slot;
+            self.leave_pool(slot, |pool| pool.closed(slot.id));
+            return Some(Opened::Resolved(usable));
+        }
+        if self.hosts.cap.is_exceeded() {
+            // Meanwhile other connections have taken all room. The call waits like a call at the cap.
+            let slot = self.connector.openings.remove(key)?.slot;
+            self.leave_pool(slot, |pool| pool.open_refused(now, slot.id));
+            return None;
+        }
+        let opening = self.connector.openings.get(key)?;
+        let host = self.hosts.get(opening.slot.host)?;
+        let start = next_start(&mut host.route.openings);
+        let Addresses::Named(name, port) = &host.route.addresses else {
+            return None;
+        };
+        let last = |ip| {
+            self.connector
+                .avoided
+                .has(now, &SocketAddr::new(ip, *port).into())
+        };
+        let order = self
+            .connector
+            .names
+            .as_ref()?
+            .order(addresses, start, &last);
+        if order.is_empty() {
+            return self.resolve_failed(key, DnsError::NoAddresses.into());
+        }
+        if looked_up {
+            self.telemetry.notify(|| ObserverEvent::Resolved {
+                name,
+                addresses: &order,
+            });
+        }
+        let order = order.iter().map(|ip| SocketAddr::new(*ip, *port).into());
+        let order = order.collect();
+        self.begin_race(key, order)
+    }
+
+    /// The name of the server behind a SOCKS5 proxy is known. The proxy connects to one of its addresses at a time. The
+    /// opening is counted later, when the addresses of the proxy itself are known.
+    fn resolved_behind_socks(&mut self, key: OpeningKey, addresses: &[IpAddr]) -> Option<Opened> {
+        let now = self.reactor.now();
+        let opening = self.connector.openings.get_mut(key)?;
+        let host = self.hosts.get(opening.slot.host)?;
+        let (_, port) = host.route.socks_target.as_ref()?;
+        let last = |ip| {
+            self.connector
+                .avoided
+                .has(now, &SocketAddr::new(ip, *port).into())
+        };
+        let names = self.connector.names.as_ref()?;
+        let order = names.order(addresses, host.route.openings.unwrap_or_default(), &last);
+        let first = order.first().copied();
+        let mut left: Vec<IpAddr> = order.into_iter().rev().collect();
+        let allowed = host
+            .route
+            .allowed
+            .as_deref()
+            .unwrap_or(&self.connector.allowed);
+        left.retain(|ip| allowed.allows(*ip));
+        match (left.pop(), first) {
+            (Some(ip), _) => {
+                opening.socks_address = Some(ip);
+                opening.socks_addresses_left = left;
+                self.resolve(key)
+            }
+            (None, Some(ip)) => self.resolve_failed(key, ErrorKind::Denied(ip)),
+            (None, None) => self.resolve_failed(key, DnsError::NoAddresses.into()),
+        }
+    }
+
+    fn resolve_failed(&mut self, key: OpeningKey, kind: ErrorKind) -> Option<Opened> {
+        let opening = self.connector.openings.get(key);
+        let host = opening.and_then(|opening| self.hosts.get(opening.slot.host));
         let kind = match (kind, host) {
             (ErrorKind::Dns(DnsError::Shortage(shortage)), _) => ErrorKind::Shortage(shortage),
             // The failed name is the name of the proxy, except when the server's name is looked up for a SOCKS5 proxy.
@@ -651,40 +543,36 @@ impl Connector {
             (kind, _) => kind,
         };
         let error = Error::new(kind, Phase::Resolve, Sent::Nothing);
-        self.fail(cx, key, Some(error))
+        self.fail(key, Some(error))
     }
 
     /// Takes the answers of the resolver, and returns the openings that ended because of them.
-    pub(super) fn take_answers<N: Net>(&mut self, cx: &mut Context<'_, N>) -> Vec<Opened> {
-        let now = cx.reactor.now();
+    pub(super) fn take_answers(&mut self) -> Vec<Opened> {
+        let now = self.reactor.now();
         let mut ended = Vec::new();
-        while let Some((openings, found)) = self.names.as_mut().and_then(|names| names.poll(now)) {
+        while let Some((openings, found)) = self
+            .connector
+            .names
+            .as_mut()
+            .and_then(|names| names.poll(now))
+        {
             for &key in &openings {
-                if let Some(opening) = self.openings.get_mut(key) {
+                if let Some(opening) = self.connector.openings.get_mut(key) {
                     opening.stage = Stage::Begun;
                     if !opening.keeps_room {
-                        cx.hosts.lookup_ended(opening.slot.host);
+                        self.hosts.lookup_ended(opening.slot.host);
                     }
                 }
             }
             for key in openings {
                 ended.extend(match &found {
-                    Found::Addresses(addresses) => self.resolved(cx, key, addresses),
-                    Found::Failed(error) => self.resolve_failed(cx, key, error.clone().into()),
+                    Found::Addresses(addresses) => self.resolved(key, addresses),
+                    Found::Failed(error) => self.resolve_failed(key, error.clone().into()),
                     Found::Pending => None,
                 });
             }
         }
         ended
-    }
-}
-
-/// A call, and its place in the wait queue of a host, if it waits there.
-fn waits<N: Net>(reactor: &Reactor<N>, host: HostKey, key: CallKey) -> Option<(CallKey, WaitId)> {
-    let call = reactor.call_ref(key)?;
-    match call.state {
-        CallState::Waiting { id, .. } if call.host == Some(host) => Some((key, id)),
-        _ => None,
     }
 }
 

@@ -220,7 +220,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if via == RetryVia::OtherAddress
             && let Some(remote) = remote
         {
-            self.connector.note_failed(now, remote);
+            self.connector.avoided.note_failed(now, remote);
         }
         call.client.sent_before = call.client.sent_before.max(sent);
         call.response.clear();

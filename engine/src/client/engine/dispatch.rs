@@ -285,8 +285,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 };
                 let host = self.hosts.get(host_key);
                 if let Some(opening) = host.and_then(|host| host.pool.give_up(id)) {
-                    let (connector, mut cx) = self.opening_parts();
-                    connector.cancel(&mut cx, opening);
+                    self.opener().cancel(opening);
                 }
                 self.hosts.touch(host_key);
             }

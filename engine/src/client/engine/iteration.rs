@@ -5,7 +5,7 @@ use std::panic::resume_unwind;
 use std::time::Duration;
 
 use super::Engine;
-use crate::client::connector::{Connector, Context, Opened};
+use crate::client::connector::{Opened, Opener};
 use crate::client::router::Router;
 use crate::client::sharing::Sharing;
 use crate::client::telemetry::Telemetry;
@@ -207,8 +207,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             let wants_open = host.pool.wants_open(now) && !(is_full && host.pool.only_warms());
             if wants_open && (!throttled || self.throttle.may_open(now, key, &mut self.hosts)) {
                 if !is_full {
-                    let (connector, mut cx) = self.opening_parts();
-                    let opened = connector.open(&mut cx, key);
+                    let opened = self.opener().open(key);
                     self.opened(opened);
                 } else if let Some(idle) = self.replaceable_idle() {
                     self.close(idle);
@@ -286,13 +285,11 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
             }
             ReactorEvent::Connected { opening, conn } => {
-                let (connector, mut cx) = self.opening_parts();
-                let opened = connector.attempt_succeeded(&mut cx, opening, conn);
+                let opened = self.opener().attempt_succeeded(opening, conn);
                 self.opened(opened);
             }
             ReactorEvent::Ready { opening, conn } => {
-                let (connector, mut cx) = self.opening_parts();
-                let opened = connector.ready(&mut cx, opening, conn);
+                let opened = self.opener().ready(opening, conn);
                 self.opened(opened);
             }
             ReactorEvent::Tunnel { endpoints, message } => {
@@ -309,8 +306,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             ReactorEvent::HandshakeFailed { opening, error } => {
                 self.telemetry
                     .notify(|| ObserverEvent::ConnectFailed { error: &error });
-                let (connector, mut cx) = self.opening_parts();
-                let opened = connector.handshake_failed(&mut cx, opening, error);
+                let opened = self.opener().handshake_failed(opening, error);
                 self.opened(opened);
             }
             ReactorEvent::ConnectFailed {
@@ -318,8 +314,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 conn,
                 error,
             } => {
-                let (connector, mut cx) = self.opening_parts();
-                let opened = connector.attempt_failed(&mut cx, opening, conn, error);
+                let opened = self.opener().attempt_failed(opening, conn, error);
                 self.opened(opened);
             }
             ReactorEvent::Answered {
@@ -377,18 +372,15 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Takes the answers of the resolver.
     pub(super) fn take_answers(&mut self) {
-        let (connector, mut cx) = self.opening_parts();
-        for opened in connector.take_answers(&mut cx) {
+        for opened in self.opener().take_answers() {
             self.opened(Some(opened));
         }
     }
 
     /// The timer of an opening has fired.
     pub(super) fn opening_due(&mut self, key: OpeningKey) {
-        let now = self.reactor.now();
-        let slow = self.connector.slow_host(now, key);
-        let (connector, mut cx) = self.opening_parts();
-        let opened = connector.opening_due(&mut cx, key);
+        let slow = self.opener().slow_host(key);
+        let opened = self.opener().opening_due(key);
         self.opened(opened);
         if let Some(host) = slow {
             self.move_waiting(host);
@@ -425,19 +417,18 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The connector, and the parts of the engine that it works on.
-    pub(super) fn opening_parts(&mut self) -> (&mut Connector, Context<'_, N>) {
-        let cx = Context {
+    pub(super) fn opener(&mut self) -> Opener<'_, N> {
+        Opener {
+            connector: &mut self.connector,
             reactor: &mut self.reactor,
             hosts: &mut self.hosts,
             throttle: &self.throttle,
             telemetry: &self.telemetry,
-        };
-        (&mut self.connector, cx)
+        }
     }
 
     pub(super) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
-        self.connector
-            .set_timer(&mut self.reactor, &self.hosts, &self.throttle, owner, at);
+        self.opener().set_timer(owner, at);
     }
 }
 

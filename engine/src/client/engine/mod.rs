@@ -180,7 +180,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Spreads calls over several addresses from now on. Each address is a host.
     pub(in crate::client) fn set_balance(&mut self, balance: Balance) {
         self.admission.set_balance(balance);
-        self.connector.set_fails_over();
+        self.connector.fails_over = true;
     }
 
     // ---- blocking
@@ -525,7 +525,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Forgets the addresses of all names, and which addresses have failed.
     pub fn flush_names(&mut self) {
-        self.connector.forget_failures();
+        self.connector.avoided.clear();
         if let Some(names) = &mut self.connector.names {
             names.flush_all();
         }

@@ -121,8 +121,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             .and_then(|host| host.pool.any_connecting());
         if let Some(opening) = opening {
             // This touches the host, which is then serviced again.
-            let (connector, mut cx) = self.opening_parts();
-            connector.cancel(&mut cx, opening);
+            self.opener().cancel(opening);
         }
         if let Some(host) = self.hosts.get(key)
             && host.pool.open() == 0
