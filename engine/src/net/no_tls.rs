@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
 
-use super::session::HandshakeProgress;
+use super::session::{HandshakeProgress, LowerStream};
 use crate::error::{TlsConfigError, TlsFault};
 
 /// Without the feature `tls`, there is nothing to configure.
@@ -56,15 +56,15 @@ impl Tls {
         Err(TlsFault::Internal("built without TLS".to_owned()))
     }
 
-    pub(crate) fn handshake<L>(
+    pub(crate) fn handshake(
         &mut self,
-        _: &mut L,
+        _: &mut dyn LowerStream,
         _: &mut [u8],
     ) -> io::Result<HandshakeProgress> {
         match self.0 {}
     }
 
-    pub(crate) fn read<L>(&mut self, _: &mut L, _: &mut [u8]) -> io::Result<usize> {
+    pub(crate) fn read(&mut self, _: &mut dyn LowerStream, _: &mut [u8]) -> io::Result<usize> {
         match self.0 {}
     }
 
@@ -80,9 +80,9 @@ impl Tls {
         match self.0 {}
     }
 
-    pub(crate) fn write<L>(
+    pub(crate) fn write(
         &mut self,
-        _: &mut L,
+        _: &mut dyn LowerStream,
         _: &mut [u8],
         _: &[IoSlice<'_>],
     ) -> io::Result<usize> {
@@ -93,7 +93,7 @@ impl Tls {
         match self.0 {}
     }
 
-    pub(crate) fn close_notify<L>(&mut self, _: &mut L) {
+    pub(crate) fn close_notify(&mut self, _: &mut dyn LowerStream) {
         match self.0 {}
     }
 

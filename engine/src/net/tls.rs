@@ -89,7 +89,7 @@ impl Tls {
     /// A [`TlsFault`], or an error of the stream.
     pub(crate) fn handshake(
         &mut self,
-        lower: &mut impl LowerStream,
+        lower: &mut dyn LowerStream,
         scratch: &mut [u8],
     ) -> io::Result<HandshakeProgress> {
         self.check()?;
@@ -134,7 +134,7 @@ impl Tls {
     /// ends without `close_notify`; an error of the stream. `Ok(0)` is the end that `close_notify` announced.
     pub(crate) fn read(
         &mut self,
-        lower: &mut impl LowerStream,
+        lower: &mut dyn LowerStream,
         buf: &mut [u8],
     ) -> io::Result<usize> {
         if !self.early_plaintext.is_empty() {
@@ -187,7 +187,7 @@ impl Tls {
     /// `WouldBlock` if nothing can be counted; a [`TlsFault`]; an error of the stream.
     pub(crate) fn write(
         &mut self,
-        lower: &mut impl LowerStream,
+        lower: &mut dyn LowerStream,
         scratch: &mut [u8],
         parts: &[IoSlice<'_>],
     ) -> io::Result<usize> {
@@ -212,7 +212,7 @@ impl Tls {
     }
 
     /// Sends `close_notify`, if there is room for it and the peer can decrypt it.
-    pub(crate) fn close_notify(&mut self, lower: &mut impl LowerStream) {
+    pub(crate) fn close_notify(&mut self, lower: &mut dyn LowerStream) {
         // After an incomplete request, the end needs no announcement.
         if !self.established || self.failed.is_some() || !self.out.is_empty() {
             return;
@@ -255,7 +255,7 @@ impl Tls {
     /// start of `buf`, and its length is returned. Without a gap, plaintext is kept in `early_plaintext`.
     fn receive(
         &mut self,
-        lower: &mut impl LowerStream,
+        lower: &mut dyn LowerStream,
         buf: &mut [u8],
         gap: usize,
     ) -> io::Result<usize> {
@@ -387,7 +387,7 @@ impl Tls {
     /// Encrypts the parts from the first uncounted byte on, as far as one write takes them.
     fn encrypt(
         &mut self,
-        lower: &mut impl LowerStream,
+        lower: &mut dyn LowerStream,
         scratch: &mut [u8],
         parts: &[IoSlice<'_>],
         total: usize,
@@ -420,7 +420,7 @@ impl Tls {
     }
 
     /// Processes pending messages, so that the session can encrypt.
-    fn prepare_to_write(&mut self, lower: &mut impl LowerStream) -> io::Result<()> {
+    fn prepare_to_write(&mut self, lower: &mut dyn LowerStream) -> io::Result<()> {
         if self.leftover.is_empty() && !self.conn.wants_write() {
             return Ok(()); // the session can encrypt already
         }
@@ -447,7 +447,7 @@ impl Tls {
     }
 
     /// Ends the session. Sends the peer an alert if there is room for it.
-    fn fail(&mut self, fault: TlsFault, lower: &mut impl LowerStream) -> io::Error {
+    fn fail(&mut self, fault: TlsFault, lower: &mut dyn LowerStream) -> io::Error {
         // Takes only the alert that is ready. If asked for more, rustls would process the malformed record again.
         while self.conn.wants_write() {
             let Ok(ConnectionState::EncodeTlsData(data)) =
@@ -469,7 +469,7 @@ impl Tls {
     fn reason_of_refusal(
         &mut self,
         error: io::Error,
-        lower: &mut impl LowerStream,
+        lower: &mut dyn LowerStream,
         scratch: &mut [u8],
     ) -> io::Error {
         match self.receive(lower, scratch, 0) {
@@ -557,7 +557,7 @@ impl PendingCiphertext {
     }
 
     /// Writes as much as possible. Returns true when all is written; then the memory is freed.
-    fn flush(&mut self, lower: &mut impl LowerStream) -> io::Result<bool> {
+    fn flush(&mut self, lower: &mut dyn LowerStream) -> io::Result<bool> {
         while self.sent < self.bytes.len() {
             match lower.write(&self.bytes[self.sent..]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -609,7 +609,7 @@ impl Batch {
     /// Writes the batch. What the stream has no room for goes to `out`.
     fn send(
         self,
-        lower: &mut impl LowerStream,
+        lower: &mut dyn LowerStream,
         ciphertext: &[u8],
         out: &mut PendingCiphertext,
     ) -> io::Result<()> {

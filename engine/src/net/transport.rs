@@ -6,69 +6,43 @@ use super::Net;
 use super::session::{HandshakeProgress, LowerStream};
 use super::tls::{MIN_BUFFER, Tls, TlsInfo};
 
-/// A stream with its TLS sessions. Without sessions, each method costs one comparison more than the stream itself.
+/// A stream with its TLS session. Without one, each method costs one comparison more than the stream itself.
 pub(crate) struct Transport<S> {
     stream: S,
-    sessions: Sessions,
+    session: Option<Box<Session>>,
 }
 
-/// The TLS sessions over a stream.
-pub(super) enum Sessions {
-    None,
-    One(Box<Tls>),
-    /// The outer session, with the proxy, and the inner session, with the server.
-    Two(Box<[Tls; 2]>),
+/// A TLS session over a stream, perhaps inside another session.
+pub(super) struct Session {
+    tls: Tls,
+    /// The session with the proxy, which is below that with the server.
+    outer: Option<Box<Tls>>,
 }
 
-impl Sessions {
-    #[inline]
-    pub(super) fn is_none(&self) -> bool {
-        matches!(self, Self::None)
-    }
-
-    pub(super) fn read(
+impl Session {
+    /// Calls the session with the stream below it. `lower` is the stream below all sessions.
+    pub(super) fn call<T>(
         &mut self,
-        lower: &mut impl LowerStream,
-        buf: &mut [u8],
-    ) -> io::Result<usize> {
-        match self {
-            Self::None => lower.read(buf),
-            Self::One(tls) => tls.read(lower, buf),
-            Self::Two(both) => {
-                let [outer, inner] = &mut **both;
-                inner.read(&mut OuterSession { outer, lower }, buf)
-            }
-        }
-    }
-
-    /// As [`Transport::write`]. There is a session.
-    pub(super) fn write(
-        &mut self,
-        lower: &mut impl LowerStream,
-        scratch: &mut [u8],
-        parts: &[IoSlice<'_>],
-    ) -> io::Result<usize> {
-        match self {
-            Self::None => Err(io::ErrorKind::Unsupported.into()),
-            Self::One(tls) => tls.write(lower, scratch, parts),
-            Self::Two(both) => {
-                let [outer, inner] = &mut **both;
-                inner.write(&mut OuterSession { outer, lower }, scratch, parts)
-            }
+        lower: &mut dyn LowerStream,
+        method: impl FnOnce(&mut Tls, &mut dyn LowerStream) -> T,
+    ) -> T {
+        match self.outer.as_deref_mut() {
+            None => method(&mut self.tls, lower),
+            Some(outer) => method(&mut self.tls, &mut OuterSession { outer, lower }),
         }
     }
 
     /// Ends the sessions with `close_notify`, if there is room for it.
-    pub(super) fn close_notify(&mut self, lower: &mut impl LowerStream) {
-        match self {
-            Self::None => {}
-            Self::One(tls) => tls.close_notify(lower),
-            Self::Two(both) => {
-                let [outer, inner] = &mut **both;
-                inner.close_notify(&mut OuterSession { outer, lower });
-                outer.close_notify(lower);
-            }
+    pub(super) fn close_notify(&mut self, lower: &mut dyn LowerStream) {
+        self.call(lower, Tls::close_notify);
+        if let Some(outer) = &mut self.outer {
+            outer.close_notify(lower);
         }
+    }
+
+    /// Whether something holds for the session, or for the session around it.
+    fn any(&self, holds: fn(&Tls) -> bool) -> bool {
+        holds(&self.tls) || self.outer.as_deref().is_some_and(holds)
     }
 }
 
@@ -76,14 +50,14 @@ impl<S> Transport<S> {
     pub(crate) fn new(stream: S) -> Self {
         Self {
             stream,
-            sessions: Sessions::None,
+            session: None,
         }
     }
 
     /// Whether bytes pass unchanged, so that [`read_append`](Self::read_append) may be used.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.sessions.is_none()
+        self.session.is_none()
     }
 
     #[inline]
@@ -95,30 +69,23 @@ impl<S> Transport<S> {
     pub(crate) fn map<T>(self, change: impl FnOnce(S) -> Option<T>) -> Option<Transport<T>> {
         Some(Transport {
             stream: change(self.stream)?,
-            sessions: self.sessions,
+            session: self.session,
         })
     }
 
-    pub(super) fn into_parts(self) -> (S, Sessions) {
-        (self.stream, self.sessions)
+    pub(super) fn into_parts(self) -> (S, Option<Box<Session>>) {
+        (self.stream, self.session)
     }
 
-    /// Adds a session whose handshake is still to be done. At most two are kept.
+    /// Adds a session whose handshake is still to be done: the only one, or one inside the session with a proxy.
     pub(crate) fn secure(&mut self, tls: Tls) {
-        self.sessions = match std::mem::replace(&mut self.sessions, Sessions::None) {
-            Sessions::None => Sessions::One(Box::new(tls)),
-            Sessions::One(outer) => Sessions::Two(Box::new([*outer, tls])),
-            two @ Sessions::Two(_) => two,
-        };
+        let outer = self.session.take().map(|session| Box::new(session.tls));
+        self.session = Some(Box::new(Session { tls, outer }));
     }
 
     /// What the innermost session has agreed on; `None` without a session or before the end of its handshake.
     pub(crate) fn info(&self) -> Option<TlsInfo> {
-        match &self.sessions {
-            Sessions::None => None,
-            Sessions::One(tls) => tls.info(),
-            Sessions::Two(both) => both[1].info(),
-        }
+        self.session.as_ref()?.tls.info()
     }
 
     /// Continues the handshake of the innermost session.
@@ -128,14 +95,11 @@ impl<S> Transport<S> {
         scratch: &mut [u8],
     ) -> io::Result<HandshakeProgress> {
         let stream = &mut self.stream;
-        let lower = &mut Socket { net, stream };
-        match &mut self.sessions {
-            Sessions::None => Ok(HandshakeProgress::Done),
-            Sessions::One(tls) => tls.handshake(lower, scratch),
-            Sessions::Two(both) => {
-                let [outer, inner] = &mut **both;
-                inner.handshake(&mut OuterSession { outer, lower }, scratch)
-            }
+        match &mut self.session {
+            None => Ok(HandshakeProgress::Done),
+            Some(session) => session.call(&mut Socket { net, stream }, |tls, lower| {
+                tls.handshake(lower, scratch)
+            }),
         }
     }
 
@@ -146,15 +110,13 @@ impl<S> Transport<S> {
         net: &mut N,
         buf: &mut [u8],
     ) -> io::Result<usize> {
-        if self.is_plain() {
-            return net.read(&mut self.stream, buf);
-        }
-        self.read_tls(net, buf)
-    }
-
-    fn read_tls<N: Net<Stream = S>>(&mut self, net: &mut N, buf: &mut [u8]) -> io::Result<usize> {
         let stream = &mut self.stream;
-        self.sessions.read(&mut Socket { net, stream }, buf)
+        match &mut self.session {
+            None => net.read(stream, buf),
+            Some(session) => session.call(&mut Socket { net, stream }, |tls, lower| {
+                tls.read(lower, buf)
+            }),
+        }
     }
 
     /// Like [`Net::read_append`]. Returns `Unsupported` if there is a session.
@@ -173,10 +135,9 @@ impl<S> Transport<S> {
     /// Whether a read that returned `n` bytes with room for `room` has emptied the stream.
     #[inline]
     pub(crate) fn is_drained<N: Net<Stream = S>>(&self, net: &N, n: usize, room: usize) -> bool {
-        match &self.sessions {
-            Sessions::None => net.left_nothing(&self.stream, n, room),
-            Sessions::One(tls) => tls.is_drained(),
-            Sessions::Two(both) => both[1].is_drained(),
+        match &self.session {
+            None => net.left_nothing(&self.stream, n, room),
+            Some(session) => session.tls.is_drained(),
         }
     }
 
@@ -184,32 +145,23 @@ impl<S> Transport<S> {
     /// brought no plaintext. No event will report the rest.
     #[inline]
     pub(crate) fn has_more(&self) -> bool {
-        match &self.sessions {
-            Sessions::None => false,
-            Sessions::One(tls) => !tls.is_drained(),
-            Sessions::Two(both) => !both[1].is_drained(),
-        }
+        let session = self.session.as_ref();
+        session.is_some_and(|session| !session.tls.is_drained())
     }
 
     /// Whether the last read has cost much more than its bytes, so that the other connections come first.
     #[inline]
     pub(crate) fn is_lean(&self) -> bool {
-        match &self.sessions {
-            Sessions::None => false,
-            Sessions::One(tls) => tls.is_lean(),
-            Sessions::Two(both) => both.iter().any(Tls::is_lean),
-        }
+        let session = self.session.as_ref();
+        session.is_some_and(|session| session.any(Tls::is_lean))
     }
 
     /// Whether the stream has room for more after a short write: with TLS, one write takes a few records only. No event
     /// will report that room.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        match &self.sessions {
-            Sessions::None => false,
-            Sessions::One(tls) => !tls.is_full(),
-            Sessions::Two(both) => !both.iter().any(Tls::is_full),
-        }
+        let session = self.session.as_ref();
+        session.is_some_and(|session| !session.any(Tls::is_full))
     }
 
     /// Like [`Net::write`]. With TLS, uncounted bytes may be encrypted already: the caller must repeat the call with
@@ -221,37 +173,28 @@ impl<S> Transport<S> {
         scratch: &mut [u8],
         parts: &[IoSlice<'_>],
     ) -> io::Result<usize> {
-        if self.is_plain() {
-            return net.write(&mut self.stream, parts);
-        }
-        self.write_tls(net, scratch, parts)
-    }
-
-    fn write_tls<N: Net<Stream = S>>(
-        &mut self,
-        net: &mut N,
-        scratch: &mut [u8],
-        parts: &[IoSlice<'_>],
-    ) -> io::Result<usize> {
         let stream = &mut self.stream;
-        let lower = &mut Socket { net, stream };
-        self.sessions.write(lower, scratch, parts)
+        match &mut self.session {
+            None => net.write(stream, parts),
+            Some(session) => session.call(&mut Socket { net, stream }, |tls, lower| {
+                tls.write(lower, scratch, parts)
+            }),
+        }
     }
 
     /// The number of bytes behind the counted ones that are encrypted already, so that the caller must repeat them.
     #[inline]
     pub(crate) fn uncounted(&self) -> usize {
-        match &self.sessions {
-            Sessions::None => 0,
-            Sessions::One(tls) => tls.uncounted(),
-            Sessions::Two(both) => both[1].uncounted(),
-        }
+        let session = self.session.as_ref();
+        session.map_or(0, |session| session.tls.uncounted())
     }
 
     /// Ends the sessions with `close_notify`, if there is room for it, and closes the connection.
     pub(crate) fn close<N: Net<Stream = S>>(mut self, net: &mut N) {
         let stream = &mut self.stream;
-        self.sessions.close_notify(&mut Socket { net, stream });
+        if let Some(mut session) = self.session {
+            session.close_notify(&mut Socket { net, stream });
+        }
         net.close(self.stream);
     }
 }
@@ -276,12 +219,12 @@ impl<N: Net> LowerStream for Socket<'_, N> {
 }
 
 /// The session with the proxy, as the stream below the session with the server.
-struct OuterSession<'a, R> {
+struct OuterSession<'a> {
     outer: &'a mut Tls,
-    lower: &'a mut R,
+    lower: &'a mut dyn LowerStream,
 }
 
-impl<R: LowerStream> LowerStream for OuterSession<'_, R> {
+impl LowerStream for OuterSession<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.outer.read(self.lower, buf)
     }

@@ -3,6 +3,7 @@
 #[cfg(feature = "tokio")]
 mod on_tokio;
 
+use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -16,7 +17,7 @@ pub use on_tokio::AsyncUpgraded;
 use super::os::{self, Stream};
 use super::session::LowerStream;
 use super::tls::MIN_BUFFER;
-use super::transport::{Sessions, Transport};
+use super::transport::{Session, Transport};
 
 /// A connection that has switched to another protocol: after a 101 (Switching Protocols) to a request with `Upgrade`,
 /// or after a 2xx to CONNECT (RFC 9110 §7.8, §9.3.6). [`Response::take_upgraded`](crate::Response::take_upgraded) gives
@@ -48,10 +49,9 @@ use super::transport::{Sessions, Transport};
 /// ```
 pub struct Upgraded {
     stream: Stream,
-    sessions: Sessions,
-    /// Plaintext that has come and that the reader has not taken: all before `taken` is.
-    received: Vec<u8>,
-    taken: usize,
+    session: Option<Box<Session>>,
+    /// Plaintext that has come and that the reader has not taken.
+    received: VecDeque<u8>,
     /// Plaintext that the writer has given and that is not sent: with TLS only.
     unsent: Vec<u8>,
     /// For ciphertext: with TLS only.
@@ -61,12 +61,11 @@ pub struct Upgraded {
 impl Upgraded {
     /// `early` is what the peer has sent in the new protocol already.
     pub(crate) fn new(transport: Transport<Stream>, early: Vec<u8>) -> Self {
-        let (stream, sessions) = transport.into_parts();
+        let (stream, session) = transport.into_parts();
         let upgraded = Self {
             stream,
-            sessions,
-            received: early,
-            taken: 0,
+            session,
+            received: early.into(),
             unsent: Vec::new(),
             scratch: Vec::new(),
         };
@@ -77,7 +76,7 @@ impl Upgraded {
 
     /// Whether the connection has TLS, with the server or with a proxy.
     pub fn is_secure(&self) -> bool {
-        !self.sessions.is_none()
+        self.session.is_some()
     }
 
     /// Whether reads and writes return [`WouldBlock`](io::ErrorKind::WouldBlock) instead of waiting. Default: no. A
@@ -113,8 +112,9 @@ impl Upgraded {
     /// As [`write`](Write::write).
     pub fn shutdown(&mut self) -> io::Result<()> {
         self.flush()?;
-        let mut lower = Socket::new(&mut self.stream);
-        self.sessions.close_notify(&mut lower);
+        if let Some(session) = &mut self.session {
+            session.close_notify(&mut Socket::new(&mut self.stream));
+        }
         match SockRef::from(&self.stream).shutdown(Shutdown::Write) {
             // The peer has cut the connection: nothing follows.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
@@ -127,12 +127,11 @@ impl Upgraded {
     ///
     /// # Errors
     /// The connection has TLS.
-    pub fn into_descriptor(mut self) -> Result<(OwnedFd, Vec<u8>), Self> {
+    pub fn into_descriptor(self) -> Result<(OwnedFd, Vec<u8>), Self> {
         if self.is_secure() {
             return Err(self);
         }
-        self.received.drain(..self.taken);
-        Ok((self.stream.into(), self.received))
+        Ok((self.stream.into(), self.received.into()))
     }
 
     /// The same connection for programs on tokio, without blocking.
@@ -147,31 +146,16 @@ impl Upgraded {
         AsyncUpgraded::new(self)
     }
 
-    /// Takes what has come already; 0 if there is nothing.
-    fn take_received(&mut self, buf: &mut [u8]) -> usize {
-        let rest = &self.received[self.taken..];
-        let n = rest.len().min(buf.len());
-        buf[..n].copy_from_slice(&rest[..n]);
-        self.taken += n;
-        if self.taken == self.received.len() {
-            self.received.clear();
-            self.taken = 0;
-        }
-        n
-    }
-
-    fn grow_scratch(&mut self) {
-        // Twice, for a session inside another one.
-        self.scratch.resize(2 * MIN_BUFFER, 0);
-    }
-
     /// Sends plaintext that the writer has given.
     fn send(&mut self) -> io::Result<()> {
-        while !self.unsent.is_empty() {
-            self.grow_scratch();
+        while let Some(session) = &mut self.session
+            && !self.unsent.is_empty()
+        {
+            self.scratch.resize(SCRATCH, 0);
             let mut lower = Socket::new(&mut self.stream);
             let parts = [IoSlice::new(&self.unsent)];
-            match self.sessions.write(&mut lower, &mut self.scratch, &parts) {
+            let scratch = &mut self.scratch;
+            match session.call(&mut lower, |tls, lower| tls.write(lower, scratch, &parts)) {
                 Ok(n) => drop(self.unsent.drain(..n)),
                 // Only the session wants to be called again.
                 Err(error) if is_would_block(&error) && !lower.blocked => {}
@@ -184,21 +168,21 @@ impl Upgraded {
 
 impl Read for Upgraded {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let n = self.take_received(buf);
+        let n = self.received.read(buf)?;
         if n > 0 || buf.is_empty() {
             return Ok(n);
         }
-        if self.sessions.is_none() {
+        let Some(session) = &mut self.session else {
             return os::receive(&self.stream, buf);
-        }
-        self.grow_scratch();
+        };
+        self.scratch.resize(SCRATCH, 0);
         loop {
             let mut lower = Socket::new(&mut self.stream);
-            match self.sessions.read(&mut lower, &mut self.scratch) {
+            match session.call(&mut lower, |tls, lower| tls.read(lower, &mut self.scratch)) {
                 Ok(n) => {
                     let taken = n.min(buf.len());
                     buf[..taken].copy_from_slice(&self.scratch[..taken]);
-                    self.received.extend_from_slice(&self.scratch[taken..n]);
+                    self.received.extend(&self.scratch[taken..n]);
                     return Ok(taken);
                 }
                 // Records without content have come: the session limits how many.
@@ -212,7 +196,7 @@ impl Read for Upgraded {
 /// With TLS, a write takes at most 16 KiB and sends as much as there is room for; [`flush`](Write::flush) sends the rest.
 impl Write for Upgraded {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        if self.sessions.is_none() {
+        if self.session.is_none() {
             return os::send(&self.stream, &[IoSlice::new(buf)]);
         }
         self.send()?;
@@ -286,6 +270,9 @@ impl LowerStream for Socket<'_> {
 fn is_would_block(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock
 }
+
+/// Twice, for a session inside another one.
+const SCRATCH: usize = 2 * MIN_BUFFER;
 
 /// Bytes of plaintext that wait to be sent.
 const MOST_UNSENT: usize = 16 * 1024;

@@ -75,7 +75,7 @@ impl AsyncRead for AsyncUpgraded {
     ) -> Poll<io::Result<()>> {
         let room = buffer.initialize_unfilled();
         // What has come already has no event.
-        let n = self.0.get_mut().take_received(room);
+        let n = self.0.get_mut().received.read(room)?;
         if n > 0 || room.is_empty() {
             buffer.advance(n);
             return Poll::Ready(Ok(()));
