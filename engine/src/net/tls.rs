@@ -61,11 +61,11 @@ pub(crate) struct Tls {
 impl Tls {
     /// `server_name` is a DNS name or an IP address. A name in the identity takes its place.
     pub(crate) fn new(identity: &TlsIdentity, server_name: &str) -> Result<Self, TlsFault> {
-        let name = match identity.server_name() {
+        let name = match &identity.0.server_name {
             Some(name) => name.clone(),
             None => parse_name(server_name)?,
         };
-        let conn = UnbufferedClientConnection::new(identity.client(), name)
+        let conn = UnbufferedClientConnection::new(identity.0.client.clone(), name)
             .map_err(|error| from_rustls(error, false, true))?;
         Ok(Self {
             conn,
@@ -222,7 +222,7 @@ impl Tls {
         if let Ok(ConnectionState::WriteTraffic(mut traffic)) = state
             && let Ok(n) = traffic.queue_close_notify(&mut alert)
         {
-            self.out.push(&alert[..n]);
+            self.out.bytes.extend_from_slice(&alert[..n]);
             let _ = self.out.flush(lower);
         }
     }
@@ -313,7 +313,7 @@ impl Tls {
         if self.peer_closed || self.failed.is_some() || !self.early_plaintext.is_empty() {
             self.drained = false;
         }
-        if self.out.is_control() {
+        if !self.out.is_empty() && self.out.records.is_empty() {
             // An answer to a received message. If it cannot be sent now, the next write sends it.
             let _ = self.out.flush(lower);
         }
@@ -321,16 +321,17 @@ impl Tls {
     }
 
     /// Processes the ciphertext in `buf[start..end]` as far as it is complete.
-    fn advance(
-        &mut self,
-        buf: &mut [u8],
-        mut start: usize,
-        end: usize,
-    ) -> Result<Decrypted, TlsFault> {
-        let mut plain = 0;
+    fn advance(&mut self, buf: &mut [u8], start: usize, end: usize) -> Result<Decrypted, TlsFault> {
+        let mut decrypted = Decrypted {
+            used: start,
+            plain: 0,
+            fault: None,
+        };
         loop {
-            let (front, back) = buf.split_at_mut(start);
-            let status = self.conn.process_tls_records(&mut back[..end - start]);
+            let (front, back) = buf.split_at_mut(decrypted.used);
+            let status = self
+                .conn
+                .process_tls_records(&mut back[..end - decrypted.used]);
             let UnbufferedStatus { mut discard, state } = status;
             let mut done = false;
             match state {
@@ -340,10 +341,10 @@ impl Tls {
                         discard += record.discard;
                         let length = record.payload.len();
                         // A record is longer than its plaintext, and the gap is as long as the plaintext of one record.
-                        match front.get_mut(plain..plain + length) {
+                        match front.get_mut(decrypted.plain..decrypted.plain + length) {
                             Some(place) if self.early_plaintext.is_empty() => {
                                 place.copy_from_slice(record.payload);
-                                plain += length;
+                                decrypted.plain += length;
                             }
                             _ => self.early_plaintext.extend_from_slice(record.payload),
                         }
@@ -351,33 +352,31 @@ impl Tls {
                 }
                 Ok(ConnectionState::EncodeTlsData(data)) => self.out.encode(data)?,
                 Ok(ConnectionState::TransmitTlsData(data)) => data.done(),
-                Ok(ConnectionState::PeerClosed) => {
-                    self.peer_closed = true;
-                    // Ignores everything after close_notify (RFC 8446 §6.1).
-                    return Ok(Decrypted::at(end, plain));
-                }
                 Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_)) => {
                     done = true;
                 }
-                Ok(ConnectionState::Closed) => return Ok(Decrypted::at(end, plain)),
+                Ok(state @ (ConnectionState::PeerClosed | ConnectionState::Closed)) => {
+                    self.peer_closed |= matches!(state, ConnectionState::PeerClosed);
+                    // Ignores everything after close_notify (RFC 8446 §6.1).
+                    decrypted.used = end;
+                    return Ok(decrypted);
+                }
                 Ok(_) => return Err(TlsFault::Internal("unexpected state".to_owned())),
                 Err(error) => {
                     let handshaking = self.conn.is_handshaking();
                     let fault = from_rustls(error, self.record_accepted, handshaking);
-                    if plain == 0 {
+                    if decrypted.plain == 0 {
                         return Err(fault);
                     }
-                    return Ok(Decrypted {
-                        used: end,
-                        plain,
-                        fault: Some(fault),
-                    });
+                    decrypted.used = end;
+                    decrypted.fault = Some(fault);
+                    return Ok(decrypted);
                 }
             }
-            start += discard;
+            decrypted.used += discard;
             self.record_accepted |= discard > 0;
             if done {
-                return Ok(Decrypted::at(start, plain));
+                return Ok(decrypted);
             }
         }
     }
@@ -403,7 +402,8 @@ impl Tls {
         if !self.out.is_empty() {
             return Ok(());
         }
-        let mut cursor = PlaintextCursor::new(parts, self.out.counted);
+        let mut cursor = PlaintextCursor { parts, at: 0 };
+        cursor.skip(self.out.counted);
         let (gathered, ciphertext) = scratch.split_at_mut(MAX_PLAINTEXT);
         let mut batch = Batch::default();
         match self.conn.process_tls_records(&mut self.leftover).state {
@@ -491,16 +491,6 @@ struct Decrypted {
     fault: Option<TlsFault>,
 }
 
-impl Decrypted {
-    fn at(used: usize, plain: usize) -> Self {
-        Self {
-            used,
-            plain,
-            fault: None,
-        }
-    }
-}
-
 /// Ciphertext that the stream had no room for. Has memory only while there is some.
 #[derive(Default)]
 struct PendingCiphertext {
@@ -521,15 +511,6 @@ struct Record {
 impl PendingCiphertext {
     fn is_empty(&self) -> bool {
         self.bytes.is_empty()
-    }
-
-    /// Whether there is ciphertext, and none of it has plaintext of the caller.
-    fn is_control(&self) -> bool {
-        !self.bytes.is_empty() && self.records.is_empty()
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
     }
 
     fn encode(
@@ -622,7 +603,7 @@ impl Batch {
         };
         // These records cannot be encrypted a second time, so they are kept even after an error.
         if sent < bytes.len() {
-            out.push(&bytes[sent..]);
+            out.bytes.extend_from_slice(&bytes[sent..]);
         }
         for (end, plain) in &self.records[..self.count] {
             match end.checked_sub(sent) {
@@ -645,12 +626,6 @@ struct PlaintextCursor<'a> {
 }
 
 impl<'a> PlaintextCursor<'a> {
-    fn new(parts: &'a [IoSlice<'a>], skip: usize) -> Self {
-        let mut cursor = Self { parts, at: 0 };
-        cursor.skip(skip);
-        cursor
-    }
-
     fn skip(&mut self, n: usize) {
         self.at += n;
         while let Some(first) = self.parts.first()

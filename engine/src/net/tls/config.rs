@@ -10,21 +10,17 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier};
-use rustls::crypto::{
-    CryptoProvider, SupportedKxGroup, ring, verify_tls12_signature, verify_tls13_signature,
-};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, ring};
 use rustls::pki_types::pem::{self, PemObject};
-use rustls::pki_types::{
-    CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime,
-};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::CertifiedKey;
 use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore,
-    SignatureScheme, SupportedCipherSuite, SupportedProtocolVersion, version,
+    ClientConfig, KeyLogFile, RootCertStore, SignatureScheme, SupportedCipherSuite,
+    SupportedProtocolVersion, version,
 };
 
+use self::pins::Verifier;
 use super::{ALPN, parse_name};
 use crate::error::{TlsConfigCause, TlsConfigError, TlsPart};
 
@@ -136,9 +132,7 @@ impl TlsConfig {
     /// The same without the client's certificate, the server's name and its keys, which are for servers; `None` if there
     /// is nothing to leave out.
     pub(crate) fn for_proxies(&self) -> Option<Self> {
-        let gives_certificates =
-            |own: &Arc<ClientConfig>| own.client_auth_cert_resolver.has_certs();
-        let rustls = self.rustls.as_ref().filter(|own| gives_certificates(own));
+        let rustls = self.rustls.as_deref().and_then(without_certificates);
         let has_own = self.client.is_some()
             || self.server_name.is_some()
             || self.has_pins()
@@ -147,10 +141,7 @@ impl TlsConfig {
             client: None,
             server_name: None,
             pinned_keys: Vec::new(),
-            rustls: rustls.map_or_else(
-                || self.rustls.clone(),
-                |own| Some(Arc::new(client_without_certificates(own))),
-            ),
+            rustls: rustls.map(Arc::new).or_else(|| self.rustls.clone()),
             ..self.clone()
         })
     }
@@ -172,16 +163,9 @@ impl TlsConfig {
             }
             None => Arc::new(self.client_config()?),
         };
-        let server_name = match &self.server_name {
-            None => None,
-            Some(name) => Some(parse_name(name).map_err(|fault| {
-                TlsConfigError::new(
-                    TlsPart::ServerName,
-                    None,
-                    TlsConfigCause::Invalid(fault.to_string()),
-                )
-            })?),
-        };
+        let server_name = self.server_name.as_deref().map(parse_name).transpose();
+        let server_name = server_name
+            .map_err(|fault| TlsConfigError::invalid(TlsPart::ServerName, None, fault))?;
         Ok(TlsIdentity(Arc::new(Identity {
             client,
             server_name,
@@ -204,61 +188,37 @@ impl TlsConfig {
 
     /// Whether the options for which a configuration of the caller stands have their defaults.
     fn has_defaults(&self) -> bool {
-        let Self {
-            roots,
-            extra_roots,
-            client,
-            crls,
-            allow_unknown_revocation,
-            server_name: _,
-            insecure,
-            pinned_keys,
-            cipher_suites,
-            key_exchange,
-            alpn,
-            min_version,
-            max_version,
-            resumption,
-            key_log,
-            rustls: _,
-        } = self;
-        let default = Self::default();
-        let is_set = *allow_unknown_revocation || *insecure || *key_log || client.is_some();
-        let has_any = !extra_roots.is_empty()
-            || !crls.is_empty()
-            || !pinned_keys.is_empty()
-            || !cipher_suites.is_empty()
-            || !key_exchange.is_empty();
-        let values = (*roots, *alpn, *min_version, *max_version, *resumption);
-        let defaults = (
-            default.roots,
-            default.alpn,
-            default.min_version,
-            default.max_version,
-            default.resumption,
-        );
-        !is_set && !has_any && values == defaults
+        let others = Self {
+            server_name: None,
+            rustls: None,
+            ..self.clone()
+        };
+        // `Debug` shows each option, also those that cannot be compared.
+        format!("{others:?}") == format!("{:?}", Self::default())
     }
 
     fn client_config(&self) -> Result<ClientConfig, TlsConfigError> {
         let provider = Arc::new(self.provider()?);
         let builder = ClientConfig::builder_with_provider(provider.clone())
-            .with_protocol_versions(self.versions()?)
+            .with_protocol_versions(&self.versions()?)
             .map_err(|error| TlsConfigError::invalid(TlsPart::Versions, None, error))?;
-        let (chains, given): (Arc<dyn ServerCertVerifier>, _) = if self.insecure {
-            (Arc::new(AcceptAny(provider)), Vec::new())
-        } else {
-            self.chains(provider)?
-        };
         let keys = self.pinned_keys.iter().map(|pin| pins::hash(pin));
-        let verifier = pins::verifier(chains, given, keys.collect::<Result<_, _>>()?);
+        let mut verifier = Verifier {
+            keys: keys.collect::<Result<_, _>>()?,
+            chains: None,
+            given: Vec::new(),
+            provider,
+        };
+        if !self.insecure {
+            self.trust(&mut verifier)?;
+        }
         let builder = builder
             .dangerous()
-            .with_custom_certificate_verifier(verifier);
+            .with_custom_certificate_verifier(Arc::new(verifier));
         let mut client = match &self.client {
             None => builder.with_no_client_auth(),
             Some(own) => {
-                let chain = own.chain.certificates(TlsPart::ClientCertificate)?;
+                let chain = own.chain.items(TlsPart::ClientCertificate)?;
                 let key = own.key.private_key()?;
                 builder.with_client_auth_cert(chain, key).map_err(|error| {
                     let path = own.chain.path();
@@ -287,58 +247,52 @@ impl TlsConfig {
     /// The cryptography with the chosen suites and groups.
     fn provider(&self) -> Result<CryptoProvider, TlsConfigError> {
         let mut provider = ring::default_provider();
-        if !self.cipher_suites.is_empty() {
-            let named = |suite: &SupportedCipherSuite, name: &str| {
-                suite
-                    .suite()
-                    .as_str()
-                    .is_some_and(|own| own.eq_ignore_ascii_case(name))
-            };
-            let all = &provider.cipher_suites;
-            let part = TlsPart::CipherSuites;
-            provider.cipher_suites = chosen(all, &self.cipher_suites, named, part)?;
-        }
-        if !self.key_exchange.is_empty() {
-            let named = |group: &&dyn SupportedKxGroup, name: &str| {
-                let own = group.name();
-                own.as_str()
-                    .is_some_and(|own| own.eq_ignore_ascii_case(name))
-            };
-            let all = &provider.kx_groups;
-            let part = TlsPart::KeyExchange;
-            provider.kx_groups = chosen(all, &self.key_exchange, named, part)?;
-        }
+        let (suites, groups) = (provider.cipher_suites, provider.kx_groups);
+        let (suite_names, group_names) = (&self.cipher_suites, &self.key_exchange);
+        let name_of_suite = |suite: &SupportedCipherSuite| suite.suite().as_str();
+        let name_of_group = |group: &&dyn SupportedKxGroup| group.name().as_str();
+        provider.cipher_suites = chosen(suites, suite_names, name_of_suite, TlsPart::CipherSuites)?;
+        provider.kx_groups = chosen(groups, group_names, name_of_group, TlsPart::KeyExchange)?;
         Ok(provider)
     }
 
-    fn versions(&self) -> Result<&'static [&'static SupportedProtocolVersion], TlsConfigError> {
-        match (self.min_version, self.max_version) {
-            (TlsVersion::V1_2, TlsVersion::V1_2) => Ok(ONLY_1_2),
-            (TlsVersion::V1_2, TlsVersion::V1_3) => Ok(BOTH),
-            (TlsVersion::V1_3, TlsVersion::V1_3) => Ok(ONLY_1_3),
-            (TlsVersion::V1_3, TlsVersion::V1_2) => Err(TlsConfigError::new(
-                TlsPart::Versions,
-                None,
-                TlsConfigCause::Invalid("the lowest is above the highest".to_owned()),
-            )),
+    fn versions(&self) -> Result<Vec<&'static SupportedProtocolVersion>, TlsConfigError> {
+        let mut versions = Vec::new();
+        if self.max_version == TlsVersion::V1_3 {
+            versions.push(&version::TLS13);
         }
+        if self.min_version == TlsVersion::V1_2 {
+            versions.push(&version::TLS12);
+        }
+        if versions.is_empty() {
+            let why = "the lowest is above the highest";
+            return Err(TlsConfigError::invalid(TlsPart::Versions, None, why));
+        }
+        Ok(versions)
     }
 
-    /// What checks chains of certificates, and the certificates that are trusted without one.
-    fn chains(
-        &self,
-        provider: Arc<CryptoProvider>,
-    ) -> Result<(Arc<dyn ServerCertVerifier>, Vec<CertificateDer<'static>>), TlsConfigError> {
-        let mut given = Vec::new();
+    /// Adds what checks chains of certificates, and the certificates that are trusted without one.
+    fn trust(&self, verifier: &mut Verifier) -> Result<(), TlsConfigError> {
+        let mut roots = RootCertStore::empty();
+        match self.roots {
+            TlsRoots::WebPki => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+            #[cfg(feature = "native-roots")]
+            TlsRoots::Native => add_native_roots(&mut roots)?,
+            TlsRoots::None => {}
+        }
         for source in &self.extra_roots {
-            for certificate in source.certificates(TlsPart::Roots)? {
-                given.push((certificate, source.path()));
+            for certificate in source.items::<CertificateDer<'_>>(TlsPart::Roots)? {
+                let path = source.path();
+                roots
+                    .add(certificate.clone())
+                    .map_err(|error| TlsConfigError::invalid(TlsPart::Roots, path, error))?;
+                verifier.given.push(certificate);
             }
         }
-        let roots = Arc::new(self.root_store(&given)?);
-        let mut builder = WebPkiServerVerifier::builder_with_provider(roots, provider);
+        let provider = verifier.provider.clone();
+        let mut builder = WebPkiServerVerifier::builder_with_provider(roots.into(), provider);
         for source in &self.crls {
-            builder = builder.with_crls(source.crls()?);
+            builder = builder.with_crls(source.items(TlsPart::Crl)?);
         }
         // An outdated list does not have what was revoked since.
         builder = builder.enforce_revocation_expiration();
@@ -352,40 +306,19 @@ impl TlsConfig {
             };
             TlsConfigError::invalid(part, None, error)
         })?;
+        verifier.chains = Some(chains);
         if !self.crls.is_empty() {
-            given.clear();
+            verifier.given.clear();
         }
-        let given = given.into_iter().map(|(certificate, _)| certificate);
-        Ok((chains, given.collect()))
-    }
-
-    fn root_store(
-        &self,
-        given: &[(CertificateDer<'static>, Option<&Path>)],
-    ) -> Result<RootCertStore, TlsConfigError> {
-        let mut store = RootCertStore::empty();
-        match self.roots {
-            TlsRoots::WebPki => store
-                .roots
-                .extend_from_slice(webpki_roots::TLS_SERVER_ROOTS),
-            #[cfg(feature = "native-roots")]
-            TlsRoots::Native => add_native_roots(&mut store)?,
-            TlsRoots::None => {}
-        }
-        for (certificate, path) in given {
-            store
-                .add(certificate.clone())
-                .map_err(|error| TlsConfigError::invalid(TlsPart::Roots, *path, error))?;
-        }
-        Ok(store)
+        Ok(())
     }
 }
 
-/// The same configuration, which gives no certificate of the client.
-fn client_without_certificates(own: &ClientConfig) -> ClientConfig {
-    let mut own = own.clone();
-    own.client_auth_cert_resolver = Arc::new(NoCertificate);
-    own
+/// The same configuration, which gives no certificate of the client; `None` if there is none to give.
+fn without_certificates(own: &ClientConfig) -> Option<ClientConfig> {
+    let mut without = own.clone();
+    without.client_auth_cert_resolver = Arc::new(NoCertificate);
+    own.client_auth_cert_resolver.has_certs().then_some(without)
 }
 
 #[derive(Debug)]
@@ -411,15 +344,19 @@ pub fn tls_cipher_suites() -> impl Iterator<Item = &'static str> {
     names.filter_map(|suite| suite.suite().as_str())
 }
 
-/// What the names stand for, in their order.
+/// What the names stand for, in their order; all without a name.
 fn chosen<T: Copy>(
-    all: &[T],
+    all: Vec<T>,
     names: &[String],
-    is_named: impl Fn(&T, &str) -> bool,
+    name_of: impl Fn(&T) -> Option<&'static str>,
     part: TlsPart,
 ) -> Result<Vec<T>, TlsConfigError> {
+    if names.is_empty() {
+        return Ok(all);
+    }
     let find = |name: &String| {
-        let found = all.iter().copied().find(|one| is_named(one, name));
+        let is_named = |one: &&T| name_of(one).is_some_and(|own| own.eq_ignore_ascii_case(name));
+        let found = all.iter().find(is_named).copied();
         found
             .ok_or_else(|| TlsConfigError::invalid(part, None, format_args!("{name:?} is unknown")))
     };
@@ -497,70 +434,54 @@ impl PemOrDer {
         }
     }
 
-    fn load(&self, part: TlsPart) -> Result<Content, TlsConfigError> {
+    fn wrong(&self, part: TlsPart, cause: TlsConfigCause) -> TlsConfigError {
+        TlsConfigError::new(part, self.path(), cause)
+    }
+
+    /// The bytes, and whether they are PEM.
+    fn load(&self, part: TlsPart) -> Result<(Vec<u8>, bool), TlsConfigError> {
         let bytes = match self {
-            Self::File(path) => fs::read(path).map_err(|error| {
-                TlsConfigError::new(part, Some(path), TlsConfigCause::Io(error))
-            })?,
-            Self::Bytes(bytes) => bytes.clone(),
+            Self::File(path) => fs::read(path),
+            Self::Bytes(bytes) => Ok(bytes.clone()),
         };
+        let bytes = bytes.map_err(|error| self.wrong(part, TlsConfigCause::Io(error)))?;
         let is_pem = memchr::memmem::find(&bytes, b"-----BEGIN ").is_some();
-        match (is_pem, bytes.first()) {
-            (true, _) => Ok(Content::Pem(bytes)),
-            // Every item in DER that is read here is a SEQUENCE.
-            (false, Some(0x30)) => Ok(Content::Der(bytes)),
-            (false, _) => Err(TlsConfigError::new(
-                part,
-                self.path(),
-                TlsConfigCause::Missing,
-            )),
+        // Every item in DER that is read here is a SEQUENCE.
+        match is_pem || bytes.first() == Some(&0x30) {
+            true => Ok((bytes, is_pem)),
+            false => Err(self.wrong(part, TlsConfigCause::Missing)),
         }
     }
 
     fn items<T: PemObject + From<Vec<u8>>>(&self, part: TlsPart) -> Result<Vec<T>, TlsConfigError> {
-        match self.load(part)? {
-            Content::Der(bytes) => Ok(vec![T::from(bytes)]),
-            Content::Pem(bytes) => {
-                let items: Result<Vec<T>, pem::Error> = T::pem_slice_iter(&bytes).collect();
-                match items {
-                    Ok(items) if items.is_empty() => Err(TlsConfigError::new(
-                        part,
-                        self.path(),
-                        TlsConfigCause::Missing,
-                    )),
-                    Ok(items) => Ok(items),
-                    Err(error) => Err(TlsConfigError::invalid(part, self.path(), error)),
-                }
-            }
+        let (bytes, is_pem) = self.load(part)?;
+        if !is_pem {
+            return Ok(vec![T::from(bytes)]);
         }
-    }
-
-    fn certificates(&self, part: TlsPart) -> Result<Vec<CertificateDer<'static>>, TlsConfigError> {
-        self.items(part)
-    }
-
-    fn crls(&self) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsConfigError> {
-        self.items(TlsPart::Crl)
+        let items: Result<Vec<T>, pem::Error> = T::pem_slice_iter(&bytes).collect();
+        match items {
+            Ok(items) if items.is_empty() => Err(self.wrong(part, TlsConfigCause::Missing)),
+            Ok(items) => Ok(items),
+            Err(error) => Err(TlsConfigError::invalid(part, self.path(), error)),
+        }
     }
 
     fn private_key(&self) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
         let part = TlsPart::ClientKey;
-        match self.load(part)? {
-            Content::Der(bytes) => PrivateKeyDer::try_from(bytes)
-                .map_err(|error| TlsConfigError::invalid(part, self.path(), error)),
-            Content::Pem(bytes) => match PrivateKeyDer::from_pem_slice(&bytes) {
-                Ok(key) => Ok(key),
-                Err(error) => {
-                    let encrypted = memchr::memmem::find(&bytes, b"ENCRYPTED").is_some();
-                    let cause = match error {
-                        _ if encrypted => TlsConfigCause::Encrypted,
-                        pem::Error::NoItemsFound => TlsConfigCause::Missing,
-                        error => TlsConfigCause::Invalid(error.to_string()),
-                    };
-                    Err(TlsConfigError::new(part, self.path(), cause))
-                }
-            },
+        let (bytes, is_pem) = self.load(part)?;
+        if !is_pem {
+            return PrivateKeyDer::try_from(bytes)
+                .map_err(|error| TlsConfigError::invalid(part, self.path(), error));
         }
+        PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| {
+            let encrypted = memchr::memmem::find(&bytes, b"ENCRYPTED").is_some();
+            let cause = match error {
+                _ if encrypted => TlsConfigCause::Encrypted,
+                pem::Error::NoItemsFound => TlsConfigCause::Missing,
+                error => TlsConfigCause::Invalid(error.to_string()),
+            };
+            self.wrong(part, cause)
+        })
     }
 }
 
@@ -586,11 +507,6 @@ impl From<Vec<u8>> for PemOrDer {
     }
 }
 
-enum Content {
-    Pem(Vec<u8>),
-    Der(Vec<u8>),
-}
-
 /// A [`TlsConfig`] that was read and checked, with the sessions that it remembers. Cheap to clone. Two identities are
 /// equal only if one is a clone of the other: a connection of one identity is never used for another.
 ///
@@ -601,34 +517,27 @@ enum Content {
 /// # Ok::<(), courser::error::TlsConfigError>(())
 /// ```
 #[derive(Clone)]
-pub struct TlsIdentity(Arc<Identity>);
+pub struct TlsIdentity(pub(super) Arc<Identity>);
 
-struct Identity {
-    client: Arc<ClientConfig>,
-    server_name: Option<ServerName<'static>>,
+pub(super) struct Identity {
+    pub(super) client: Arc<ClientConfig>,
+    pub(super) server_name: Option<ServerName<'static>>,
     /// See [`TlsIdentity::for_other_origins`]. Made when it is first needed.
     for_other_origins: OnceLock<Option<TlsIdentity>>,
 }
 
 impl TlsIdentity {
-    pub(super) fn client(&self) -> Arc<ClientConfig> {
-        self.0.client.clone()
-    }
-
     /// The same without the client's certificate, for the origins that redirects lead to; `None` if it has none. It
     /// resumes no session: one may have begun with the certificate.
     pub(crate) fn for_other_origins(&self) -> Option<&Self> {
         let without = || {
-            let client = &self.0.client;
-            client.client_auth_cert_resolver.has_certs().then(|| {
-                let mut client = client_without_certificates(client);
-                client.resumption = Resumption::disabled();
-                Self(Arc::new(Identity {
-                    client: Arc::new(client),
-                    server_name: self.0.server_name.clone(),
-                    for_other_origins: OnceLock::new(),
-                }))
-            })
+            let mut client = without_certificates(&self.0.client)?;
+            client.resumption = Resumption::disabled();
+            Some(Self(Arc::new(Identity {
+                client: Arc::new(client),
+                server_name: self.0.server_name.clone(),
+                for_other_origins: OnceLock::new(),
+            })))
         };
         self.0.for_other_origins.get_or_init(without).as_ref()
     }
@@ -636,10 +545,6 @@ impl TlsIdentity {
     /// A number that no other identity has while this one exists.
     pub(crate) fn address(&self) -> usize {
         Arc::as_ptr(&self.0) as usize
-    }
-
-    pub(super) fn server_name(&self) -> Option<&ServerName<'static>> {
-        self.0.server_name.as_ref()
     }
 }
 
@@ -665,62 +570,6 @@ impl fmt::Debug for TlsIdentity {
     }
 }
 
-/// Checks no certificate, only that the peer has the key of its certificate, so that a broken peer is detected.
-#[derive(Debug)]
-struct AcceptAny(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AcceptAny {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        accept_unreadable_key(verify_tls12_signature(message, cert, signed, algorithms))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        accept_unreadable_key(verify_tls13_signature(message, cert, signed, algorithms))
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Makes a wrong signature an error, and accepts a certificate whose key cannot be read (an old X.509 version).
-fn accept_unreadable_key(
-    verified: Result<HandshakeSignatureValid, rustls::Error>,
-) -> Result<HandshakeSignatureValid, rustls::Error> {
-    match verified {
-        Err(rustls::Error::InvalidCertificate(
-            CertificateError::BadEncoding
-            | CertificateError::UnhandledCriticalExtension
-            | CertificateError::Other(_),
-        )) => Ok(HandshakeSignatureValid::assertion()),
-        verified => verified,
-    }
-}
-
-/// Unusable roots of the system are ignored; a file that cannot be read is an error.
 #[cfg(feature = "native-roots")]
 fn add_native_roots(store: &mut RootCertStore) -> Result<(), TlsConfigError> {
     let loaded = rustls_native_certs::load_native_certs();
@@ -728,11 +577,10 @@ fn add_native_roots(store: &mut RootCertStore) -> Result<(), TlsConfigError> {
         return Err(TlsConfigError::invalid(TlsPart::Roots, None, error));
     }
     match store.add_parsable_certificates(loaded.certs) {
-        (0, _) => Err(TlsConfigError::invalid(
-            TlsPart::Roots,
-            None,
-            "the system has no certificate authorities",
-        )),
+        (0, _) => {
+            let why = "the system has no certificate authorities";
+            Err(TlsConfigError::invalid(TlsPart::Roots, None, why))
+        }
         _ => Ok(()),
     }
 }
@@ -752,7 +600,3 @@ fn open_key_log() -> Result<Arc<KeyLogFile>, TlsConfigError> {
     }
     Ok(Arc::new(KeyLogFile::new()))
 }
-
-static ONLY_1_2: &[&SupportedProtocolVersion] = &[&version::TLS12];
-static ONLY_1_3: &[&SupportedProtocolVersion] = &[&version::TLS13];
-static BOTH: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::TLS12];

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_name;
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::hash::Hash;
 use rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
@@ -19,22 +20,6 @@ use rustls::{
 
 use crate::error::{TlsConfigError, TlsPart};
 use crate::net::tls::fault::is_authority_as_server;
-
-/// Checks what `chains` checks, but accepts the certificates `given`, and then the key if any is pinned.
-pub(super) fn verifier(
-    chains: Arc<dyn ServerCertVerifier>,
-    given: Vec<CertificateDer<'static>>,
-    keys: Box<[[u8; 32]]>,
-) -> Arc<dyn ServerCertVerifier> {
-    match given.is_empty() && keys.is_empty() {
-        true => chains,
-        false => Arc::new(Verifier {
-            chains,
-            given,
-            keys,
-        }),
-    }
-}
 
 /// The hash in a pin.
 pub(super) fn hash(pin: &str) -> Result<[u8; 32], TlsConfigError> {
@@ -61,14 +46,18 @@ impl fmt::Display for NotPinned {
 
 impl std::error::Error for NotPinned {}
 
+/// Checks that the peer has the key of its certificate, so that a broken peer is detected; and more of the certificate, as
+/// the fields say.
 #[derive(Debug)]
-struct Verifier {
-    chains: Arc<dyn ServerCertVerifier>,
+pub(super) struct Verifier {
+    /// `None`: any certificate.
+    pub(super) chains: Option<Arc<WebPkiServerVerifier>>,
     /// The certificates in `extra_roots`. WebPKI alone refuses one of these as that of a server if it is marked as that of
     /// an authority, as self-signed certificates usually are.
-    given: Vec<CertificateDer<'static>>,
+    pub(super) given: Vec<CertificateDer<'static>>,
     /// Empty: any key.
-    keys: Box<[[u8; 32]]>,
+    pub(super) keys: Box<[[u8; 32]]>,
+    pub(super) provider: Arc<CryptoProvider>,
 }
 
 impl ServerCertVerifier for Verifier {
@@ -80,13 +69,16 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let by_chain = self.chains.verify_server_cert(
-            end_entity,
-            intermediates,
-            server_name,
-            ocsp_response,
-            now,
-        );
+        let by_chain = match &self.chains {
+            None => Ok(ServerCertVerified::assertion()),
+            Some(chains) => chains.verify_server_cert(
+                end_entity,
+                intermediates,
+                server_name,
+                ocsp_response,
+                now,
+            ),
+        };
         let verified = match by_chain {
             // Before this error, the validity in time was checked; the name was not checked yet.
             Err(Error::InvalidCertificate(error))
@@ -115,7 +107,8 @@ impl ServerCertVerifier for Verifier {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.chains.verify_tls12_signature(message, cert, signed)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        self.verified(verify_tls12_signature(message, cert, signed, algorithms))
     }
 
     fn verify_tls13_signature(
@@ -124,11 +117,31 @@ impl ServerCertVerifier for Verifier {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.chains.verify_tls13_signature(message, cert, signed)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        self.verified(verify_tls13_signature(message, cert, signed, algorithms))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chains.supported_verify_schemes()
+        let algorithms = &self.provider.signature_verification_algorithms;
+        algorithms.supported_schemes()
+    }
+}
+
+impl Verifier {
+    /// A wrong signature is an error. If any certificate is accepted, then also one whose key cannot be read (an old X.509
+    /// version).
+    fn verified(
+        &self,
+        verified: Result<HandshakeSignatureValid, Error>,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        match verified {
+            Err(Error::InvalidCertificate(
+                CertificateError::BadEncoding
+                | CertificateError::UnhandledCriticalExtension
+                | CertificateError::Other(_),
+            )) if self.chains.is_none() => Ok(HandshakeSignatureValid::assertion()),
+            verified => verified,
+        }
     }
 }
 
