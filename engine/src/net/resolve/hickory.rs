@@ -301,7 +301,7 @@ impl Lookups {
             match self.queue.poll(Time::of(Instant::now())) {
                 Step::Start { name, instead_of } => {
                     if let Some(stopped) = instead_of {
-                        self.stop(&stopped.name);
+                        self.stop(&stopped);
                     }
                     self.start(name);
                 }

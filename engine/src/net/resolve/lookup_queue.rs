@@ -58,7 +58,7 @@ pub(crate) enum Step<R> {
     Start {
         name: Arc<str>,
         /// The lookup that gave its slot and is stopped now.
-        instead_of: Option<Stopped<R>>,
+        instead_of: Option<Arc<str>>,
     },
     /// Stop the lookup of this name, if it is in flight. Its time is over: these callers get the error.
     Fail {
@@ -68,14 +68,6 @@ pub(crate) enum Step<R> {
     },
     /// Nothing until this time, or until something happens.
     Wait(Option<Time>),
-}
-
-/// A lookup that gave its slot to another one.
-#[derive(Debug, Eq, PartialEq)]
-pub(crate) struct Stopped<R> {
-    pub(crate) name: Arc<str>,
-    /// Empty if the lookup waits again. Otherwise callers that are gone.
-    pub(crate) replies: Vec<R>,
 }
 
 #[derive(Debug)]
@@ -111,28 +103,8 @@ struct Zone {
     in_flight: BTreeMap<SliceEnd, Arc<str>>,
 }
 
-/// The zone whose next lookup starts.
-struct NextStart {
-    zone: Arc<str>,
-    /// The lookup that gives its slot, if none is free.
-    victim: Option<Arc<str>>,
-}
-
-impl NextStart {
-    fn in_free_slot(zone: &Arc<str>) -> Self {
-        Self {
-            zone: zone.clone(),
-            victim: None,
-        }
-    }
-
-    fn instead_of(victim: &Arc<str>, zone: &Arc<str>) -> Self {
-        Self {
-            zone: zone.clone(),
-            victim: Some(victim.clone()),
-        }
-    }
-}
+/// The zone whose next lookup starts, and the lookup that gives its slot, if none is free.
+type NextStart = (Arc<str>, Option<Arc<str>>);
 
 impl<R> LookupQueue<R> {
     pub(crate) fn new(limits: LookupLimits) -> Self {
@@ -173,12 +145,17 @@ impl<R> LookupQueue<R> {
     /// The reply and [`DnsError::QueueFull`], if too many lookups wait, in all or of this zone.
     pub(crate) fn ask(&mut self, now: Time, name: &str, reply: R) -> Result<Vec<R>, (R, DnsError)> {
         if let Some(lookup) = self.lookups.get_mut(name) {
-            let gone = match lookup.state {
-                State::InFlight((None, _)) => std::mem::take(&mut lookup.replies),
-                _ => Vec::new(),
+            let callers_are_gone = matches!(lookup.state, State::InFlight((None, _)));
+            let gone = match callers_are_gone {
+                true => std::mem::take(&mut lookup.replies),
+                false => Vec::new(),
             };
             lookup.replies.push(reply);
-            self.wanted_again(now, name);
+            if callers_are_gone {
+                // The time of the lookup begins anew.
+                self.set_slice(name, Some(now + SLICE));
+                self.set_end(now, name);
+            }
             return Ok(gone);
         }
         let zone = zone_of(name);
@@ -207,7 +184,7 @@ impl<R> LookupQueue<R> {
     /// The callers of this name are gone. Returns their replies, unless the lookup goes on.
     pub(crate) fn cancel(&mut self, name: &str) -> Vec<R> {
         match self.lookups.get(name).map(|lookup| &lookup.state) {
-            Some(State::Waiting(_)) => self.remove(name),
+            Some(State::Waiting(_)) => self.finish(name),
             Some(State::InFlight(_)) => {
                 self.set_slice(name, None);
                 Vec::new()
@@ -216,18 +193,13 @@ impl<R> LookupQueue<R> {
         }
     }
 
-    /// The lookup of this name has ended. Returns those who get the answer.
-    pub(crate) fn finish(&mut self, name: &str) -> Vec<R> {
-        self.remove(name)
-    }
-
     /// Removes all lookups that wait.
     pub(crate) fn take_waiting(&mut self) -> Vec<R> {
         let zones = self.zones.values();
         let waiting: Vec<_> = zones
             .flat_map(|zone| zone.waiting.values().cloned())
             .collect();
-        waiting.iter().flat_map(|name| self.remove(name)).collect()
+        waiting.iter().flat_map(|name| self.finish(name)).collect()
     }
 
     // ---- what next
@@ -236,7 +208,16 @@ impl<R> LookupQueue<R> {
         let end = self.ends.first_key_value();
         let end = end.map(|((end, _), name)| (*end, name));
         if let Some((_, name)) = end.filter(|(end, _)| *end <= now) {
-            return self.fail(name.clone());
+            let name = name.clone();
+            let started = self.lookups.get(&name).is_some_and(|l| l.starts > 0);
+            return Step::Fail {
+                replies: self.finish(&name),
+                name,
+                error: match started {
+                    true => DnsError::Timeout,
+                    false => DnsError::NotAsked,
+                },
+            };
         }
         let end = end.map(|(end, _)| end);
         match self.next_start(now) {
@@ -245,18 +226,6 @@ impl<R> LookupQueue<R> {
                 None => Step::Wait(end),
             },
             Err(slice) => Step::Wait(end.into_iter().chain(slice).min()),
-        }
-    }
-
-    fn fail(&mut self, name: Arc<str>) -> Step<R> {
-        let started = self.lookups.get(&name).is_some_and(|l| l.starts > 0);
-        Step::Fail {
-            replies: self.remove(&name),
-            name,
-            error: match started {
-                true => DnsError::Timeout,
-                false => DnsError::NotAsked,
-            },
         }
     }
 
@@ -274,7 +243,7 @@ impl<R> LookupQueue<R> {
                 break;
             }
             if zone.in_flight.len() < free {
-                return Ok(NextStart::in_free_slot(name));
+                return Ok((name.clone(), None));
             }
             let has_slots = !zone.in_flight.is_empty();
             let victims = if has_slots {
@@ -287,7 +256,7 @@ impl<R> LookupQueue<R> {
             {
                 match slice_end {
                     Some(at) if *at > now => next = next.into_iter().chain([*at]).min(),
-                    _ => return Ok(NextStart::instead_of(victim, name)),
+                    _ => return Ok((name.clone(), Some(victim.clone()))),
                 }
             }
             if !has_slots {
@@ -299,10 +268,11 @@ impl<R> LookupQueue<R> {
     }
 
     /// Starts the next lookup of a zone.
-    fn start(&mut self, now: Time, next: NextStart) -> Option<Step<R>> {
-        let NextStart { zone, victim } = next;
+    fn start(&mut self, now: Time, (zone, instead_of): NextStart) -> Option<Step<R>> {
         let zone = &zone;
-        let instead_of = victim.map(|victim| self.stop(now, victim));
+        if let Some(victim) = &instead_of {
+            self.stop(now, victim);
+        }
         let entry = self.zones.get_mut(zone)?;
         let (_, name) = entry.waiting.pop_first()?;
         self.waiting -= 1;
@@ -322,17 +292,14 @@ impl<R> LookupQueue<R> {
     }
 
     /// Ends a lookup in flight. It waits again, unless its caller is gone.
-    fn stop(&mut self, now: Time, name: Arc<str>) -> Stopped<R> {
-        let state = self.lookups.get(&name).map(|lookup| &lookup.state);
-        let replies = match state {
+    fn stop(&mut self, now: Time, name: &Arc<str>) {
+        match self.lookups.get(name).map(|lookup| &lookup.state) {
             Some(State::InFlight((Some(_), _))) => {
-                self.leave_slot(&name);
-                self.enqueue(&name, Some(now + SLICE));
-                Vec::new()
+                self.leave_slot(name);
+                self.enqueue(name, Some(now + SLICE));
             }
-            _ => self.remove(&name),
-        };
-        Stopped { name, replies }
+            _ => drop(self.finish(name)),
+        }
     }
 
     // ---- places
@@ -397,35 +364,22 @@ impl<R> LookupQueue<R> {
         }
     }
 
-    /// A caller has joined. If the earlier callers were gone, the time of the lookup begins anew.
-    fn wanted_again(&mut self, now: Time, name: &str) {
-        let Some((name, lookup)) = self.lookups.get_key_value(name) else {
+    fn set_end(&mut self, now: Time, name: &str) {
+        let entry = self.lookups.get_key_value(name);
+        let Some((name, time)) = entry.map(|(name, _)| name.clone()).zip(self.limits.time) else {
             return;
         };
-        if let State::InFlight((None, _)) = lookup.state {
-            let name = name.clone();
-            self.set_slice(&name, Some(now + SLICE));
-            self.set_end(now, &name);
+        self.places += 1;
+        let end = (now + time, self.places);
+        let lookup = self.lookups.get_mut(&name);
+        if let Some(earlier) = lookup.and_then(|lookup| lookup.end.replace(end)) {
+            self.ends.remove(&earlier);
         }
+        self.ends.insert(end, name);
     }
 
-    fn set_end(&mut self, now: Time, name: &Arc<str>) {
-        let Some(lookup) = self.lookups.get_mut(name) else {
-            return;
-        };
-        if let Some(end) = lookup.end.take() {
-            self.ends.remove(&end);
-        }
-        if let Some(time) = self.limits.time {
-            self.places += 1;
-            let end = (now + time, self.places);
-            lookup.end = Some(end);
-            self.ends.insert(end, name.clone());
-        }
-    }
-
-    /// Forgets a lookup.
-    fn remove(&mut self, name: &str) -> Vec<R> {
+    /// The lookup of this name has ended. Returns those who get the answer.
+    pub(crate) fn finish(&mut self, name: &str) -> Vec<R> {
         self.leave_slot(name);
         let Some(lookup) = self.lookups.remove(name) else {
             return Vec::new();

@@ -181,7 +181,7 @@ impl NameService {
             match self.queue.poll(self.began + now) {
                 Step::Start { name, instead_of } => {
                     if let Some(stopped) = instead_of {
-                        self.stop(&stopped.name);
+                        self.stop(&stopped);
                     }
                     self.start(now, name);
                 }

@@ -47,7 +47,7 @@ impl World {
             self.check();
             match step {
                 Step::Start { name, instead_of } => {
-                    all.extend(instead_of.map(|stopped| format!("-{}", stopped.name)));
+                    all.extend(instead_of.map(|stopped| format!("-{stopped}")));
                     all.push(format!("+{name}"));
                 }
                 Step::Fail { name, error, .. } => all.push(format!("!{name} {error:?}")),
