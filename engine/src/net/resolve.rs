@@ -5,6 +5,7 @@
 //! and `localhost` (RFC 6761 §6.3) do not reach a resolver.
 
 use std::fmt;
+use std::io;
 
 #[cfg(feature = "hickory")]
 mod files;
@@ -21,6 +22,8 @@ pub use system::SystemResolver;
 
 pub use crate::address::Answer;
 pub use crate::error::DnsError;
+
+use super::shortage::shortage_in;
 
 /// Looks up host names without blocking.
 ///
@@ -65,6 +68,14 @@ pub(crate) fn default_resolver() -> HickoryResolver {
 #[cfg(not(feature = "hickory"))]
 pub(crate) fn default_resolver() -> SystemResolver {
     SystemResolver::new()
+}
+
+/// The answer if no thread can be started for the lookups.
+fn cannot_start(error: &io::Error) -> Answer {
+    Answer::failed(match shortage_in(error) {
+        Some(shortage) => DnsError::Shortage(shortage),
+        None => DnsError::Resolver(format!("the resolver cannot start: {error}").into()),
+    })
 }
 
 /// Takes the answer of a [`Resolver`]. A reply that is dropped without an answer answers [`DnsError::Unanswered`].

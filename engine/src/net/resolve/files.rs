@@ -6,98 +6,73 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
 
-/// The content of `resolv.conf`.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct ResolvConf {
-    pub(super) servers: Vec<SocketAddr>,
-    /// In lower case, without a dot at the end. `None` if the file has neither `search` nor `domain`.
-    pub(super) search: Option<Vec<String>>,
-    pub(super) ndots: usize,
-    pub(super) timeout: Duration,
-    pub(super) attempts: usize,
-    pub(super) rotate: bool,
-}
+use super::NameServers;
 
-impl Default for ResolvConf {
-    /// The defaults of the manual page.
-    fn default() -> Self {
-        Self {
-            servers: Vec::new(),
-            search: None,
-            ndots: 1,
-            timeout: Duration::from_secs(5),
-            attempts: 2,
-            rotate: false,
-        }
-    }
-}
-
-impl ResolvConf {
-    /// Reads the file like the C library: the last `search` or `domain` line counts, the first three servers are used,
-    /// values are capped, and lines that it does not understand are ignored. Without a `nameserver` line, the server is
-    /// that of this machine. Unlike the C library, the same does not hold if there are such lines and none is usable:
-    /// that is an error. `index_of` gives the index of a network interface. The interfaces that the file names
-    /// (`fe80::1%eth0`) are added to `interfaces`, with their indices.
-    pub(super) fn parse(
-        text: &[u8],
-        index_of: &dyn Fn(&str) -> Option<u32>,
-        interfaces: &mut Vec<(Box<str>, Option<u32>)>,
-    ) -> Result<Self, String> {
-        let mut conf = Self::default();
-        let mut unusable = None;
-        for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
-            // Comments stand at the start of a line; some files have them after a value, too.
-            let Ok(line) = std::str::from_utf8(line) else {
-                continue;
-            };
-            let line = line.split(['#', ';']).next().unwrap_or_default();
-            let mut words = line.split_ascii_whitespace();
-            match words.next() {
-                Some("nameserver") => {
-                    let value = words.next().unwrap_or_default();
-                    let scope = |name: &str| {
-                        let index = index_of(name);
-                        interfaces.push((name.into(), index));
-                        index
-                    };
-                    match server(value, scope) {
-                        Some(server) => conf.servers.push(server),
-                        None => {
-                            let why = || format!("line {}: {value:?} is not usable", number + 1);
-                            unusable.get_or_insert_with(why);
-                        }
+/// Reads `resolv.conf` like the C library: the last `search` or `domain` line counts, the first three servers are used,
+/// values are capped, and lines that it does not understand are ignored. `search` is the search list of a file without
+/// such lines. Domains are in lower case, without a dot at the end. Without a `nameserver` line, the server is that of this
+/// machine. Unlike the C library, the same does not hold if there are such lines and none is usable: that is an error.
+/// `index_of` gives the index of a network interface. The interfaces that the file names (`fe80::1%eth0`) are added to
+/// `interfaces`, with their indices.
+pub(super) fn name_servers(
+    text: &[u8],
+    search: Vec<String>,
+    index_of: &dyn Fn(&str) -> Option<u32>,
+    interfaces: &mut Vec<(Box<str>, Option<u32>)>,
+) -> Result<NameServers, String> {
+    let mut conf = NameServers::new([]);
+    conf.search = search;
+    let mut unusable = None;
+    for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
+        // Comments stand at the start of a line; some files have them after a value, too.
+        let Ok(line) = std::str::from_utf8(line) else {
+            continue;
+        };
+        let line = line.split(['#', ';']).next().unwrap_or_default();
+        let mut words = line.split_ascii_whitespace();
+        match words.next() {
+            Some("nameserver") => {
+                let value = words.next().unwrap_or_default();
+                let scope = |name: &str| {
+                    let index = index_of(name);
+                    interfaces.push((name.into(), index));
+                    index
+                };
+                match server(value, scope) {
+                    Some(server) => conf.servers.push(server),
+                    None => {
+                        let why = || format!("line {}: {value:?} is not usable", number + 1);
+                        unusable.get_or_insert_with(why);
                     }
                 }
-                Some("domain") => conf.search = Some(words.take(1).map(domain).collect()),
-                Some("search") => conf.search = Some(words.map(domain).collect()),
-                Some("options") => words.for_each(|word| conf.option(word)),
-                _ => {}
             }
-        }
-        conf.servers.truncate(MAX_SERVERS);
-        for search in conf.search.iter_mut() {
-            search.retain(|domain| !domain.is_empty());
-            search.truncate(MAX_SEARCH);
-        }
-        if conf.servers.is_empty() {
-            conf.servers.push((Ipv4Addr::LOCALHOST, DNS_PORT).into());
-            return unusable.map_or(Ok(conf), Err);
-        }
-        Ok(conf)
-    }
-
-    fn option(&mut self, word: &str) {
-        let (name, value) = word.split_once(':').unwrap_or((word, ""));
-        let number = |cap: u64| value.parse::<u64>().ok().map(|n| n.min(cap));
-        match name {
-            "ndots" => self.ndots = number(15).map_or(self.ndots, |n| n as usize),
-            "timeout" => {
-                self.timeout = number(30).map_or(self.timeout, |n| Duration::from_secs(n.max(1)));
-            }
-            "attempts" => self.attempts = number(5).map_or(self.attempts, |n| n.max(1) as usize),
-            "rotate" => self.rotate = true,
+            Some("domain") => conf.search = words.take(1).map(domain).collect(),
+            Some("search") => conf.search = words.map(domain).collect(),
+            Some("options") => words.for_each(|word| set_option(&mut conf, word)),
             _ => {}
         }
+    }
+    conf.servers.truncate(MAX_SERVERS);
+    conf.search.retain(|domain| !domain.is_empty());
+    conf.search.truncate(MAX_SEARCH);
+    if conf.servers.is_empty() {
+        conf.servers.push((Ipv4Addr::LOCALHOST, DNS_PORT).into());
+        return unusable.map_or(Ok(conf), Err);
+    }
+    Ok(conf)
+}
+
+fn set_option(conf: &mut NameServers, word: &str) {
+    let (name, value) = word.split_once(':').unwrap_or((word, ""));
+    let number = |cap: u64| value.parse::<u64>().ok().map(|n| n.min(cap));
+    match name {
+        "ndots" => conf.ndots = number(15).map_or(conf.ndots, |n| n as usize),
+        "timeout" => {
+            conf.timeout = number(30).map_or(conf.timeout, |n| Duration::from_secs(n.max(1)));
+        }
+        "attempts" => conf.attempts = number(5).map_or(conf.attempts, |n| n.max(1) as usize),
+        "rotate" => conf.rotate = true,
+        _ => {}
     }
 }
 
@@ -170,8 +145,8 @@ const MAX_SEARCH: usize = 16;
 mod tests {
     use super::*;
 
-    fn parse(text: &[u8]) -> Result<ResolvConf, String> {
-        ResolvConf::parse(text, &index_of, &mut Vec::new())
+    fn parse(text: &[u8]) -> Result<NameServers, String> {
+        name_servers(text, vec!["host.test".into()], &index_of, &mut Vec::new())
     }
 
     fn index_of(name: &str) -> Option<u32> {
@@ -190,9 +165,9 @@ mod tests {
               domain first.example\nsearch Corp.Example. other.example\r\n\
               options ndots:2 timeout:99 attempts:0 rotate edns0 unknown:1\r\nsortlist 1.2.3.4\n\xff\xfe\n",
         );
-        let expected = ResolvConf {
+        let expected = NameServers {
             servers: vec!["10.0.0.1:53".parse().unwrap(), "[::1]:53".parse().unwrap()],
-            search: Some(vec!["corp.example".into(), "other.example".into()]),
+            search: vec!["corp.example".into(), "other.example".into()],
             ndots: 2,
             timeout: Duration::from_secs(30),
             attempts: 1,
@@ -200,12 +175,13 @@ mod tests {
         };
         assert_eq!(conf, Ok(expected));
         let conf = parse(b"nameserver 1.1.1.1").unwrap();
-        assert_eq!((conf.ndots, conf.attempts, conf.search), (1, 2, None));
-        let conf = parse(b"search\noptions ndots:x timeout attempts:-1").unwrap();
+        let of_this_host = vec!["host.test".to_owned()];
         assert_eq!(
             (conf.ndots, conf.attempts, conf.search),
-            (1, 2, Some(vec![]))
+            (1, 2, of_this_host)
         );
+        let conf = parse(b"search\noptions ndots:x timeout attempts:-1").unwrap();
+        assert_eq!((conf.ndots, conf.attempts, conf.search), (1, 2, vec![]));
     }
 
     #[test]
@@ -240,7 +216,7 @@ mod tests {
         }
         let mut interfaces = Vec::new();
         let text = b"nameserver fe80::1%wlan0\nnameserver fe80::1%eth0";
-        assert!(ResolvConf::parse(text, &index_of, &mut interfaces).is_ok());
+        assert!(name_servers(text, Vec::new(), &index_of, &mut interfaces).is_ok());
         assert_eq!(
             interfaces,
             [("wlan0".into(), None), ("eth0".into(), Some(7))]

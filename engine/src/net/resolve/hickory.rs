@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::files::{HostsFile, ResolvConf, interface_index};
+use super::files::{HostsFile, interface_index, name_servers};
 use super::hickory_runtime::ServerRuntime;
 use super::lookup_queue::{LookupLimits, LookupQueue, Step};
-use super::{Answer, DnsError, Reply, Resolver};
+use super::{Answer, DnsError, Reply, Resolver, cannot_start};
 use crate::error::Shortage;
 use crate::net::shortage::{shortage_in, shortage_now};
 use crate::time::Time;
@@ -91,20 +91,13 @@ pub struct NameServers {
 impl NameServers {
     /// Uses these servers, with the defaults of resolv.conf(5).
     pub fn new(servers: impl IntoIterator<Item = SocketAddr>) -> Self {
-        let ResolvConf {
-            ndots,
-            timeout,
-            attempts,
-            rotate,
-            ..
-        } = ResolvConf::default();
         Self {
             servers: servers.into_iter().collect(),
             search: Vec::new(),
-            ndots,
-            timeout,
-            attempts,
-            rotate,
+            ndots: 1,
+            timeout: Duration::from_secs(5),
+            attempts: 2,
+            rotate: false,
         }
     }
 }
@@ -184,7 +177,7 @@ impl Resolver for HickoryResolver {
             Some(thread) => thread,
             None => match LookupThread::start(self.source.clone(), self.limits) {
                 Ok(thread) => thread,
-                Err(error) => return reply.answer(resolver_failed(&error)),
+                Err(error) => return reply.answer(cannot_start(&error)),
             },
         };
         // A thread that has ended drops the reply, which answers it.
@@ -364,22 +357,21 @@ struct CurrentConfig {
     hosts: HostsFile,
 }
 
-/// Time of change, length and inode: shows that a file has changed.
-#[derive(Debug, Eq, PartialEq)]
-struct FileVersion(Option<(SystemTime, u64, u64)>);
+/// Time of change, length and inode: shows that a file has changed. `None`: there is no such file.
+type FileVersion = Option<(SystemTime, u64, u64)>;
 
-impl FileVersion {
-    fn of(path: &Path) -> Self {
-        use std::os::unix::fs::MetadataExt;
-        let version = |meta: fs::Metadata| Some((meta.modified().ok()?, meta.len(), meta.ino()));
-        Self(fs::metadata(path).ok().and_then(version))
-    }
+fn version_of(path: &Path) -> FileVersion {
+    use std::os::unix::fs::MetadataExt;
+    let meta = fs::metadata(path).ok()?;
+    Some((meta.modified().ok()?, meta.len(), meta.ino()))
 }
 
 impl CurrentConfig {
     fn new(source: ConfigSource) -> Self {
         let servers = match &source {
-            ConfigSource::Given(servers) => Servers::new(servers),
+            ConfigSource::Given(given) => {
+                Servers::new(given.clone()).map_err(|what| DnsError::Config(what.into()))
+            }
             ConfigSource::Files { .. } => Err(DnsError::Unanswered),
         };
         Self {
@@ -398,13 +390,13 @@ impl CurrentConfig {
         let ConfigSource::Files { resolv_conf, hosts } = &self.source else {
             return Ok(());
         };
-        let version = Some(FileVersion::of(hosts));
+        let version = Some(version_of(hosts));
         if version != self.hosts_file {
             // As in the C library, a missing or unreadable file has no names.
             self.hosts = HostsFile::parse(&read(hosts)?.unwrap_or_default());
             self.hosts_file = version;
         }
-        let version = Some(FileVersion::of(resolv_conf));
+        let version = Some(version_of(resolv_conf));
         let mut interfaces = self.interfaces.iter();
         let moved = interfaces.any(|(name, index)| interface_index(name) != *index);
         if version != self.resolv_conf || moved {
@@ -434,19 +426,9 @@ fn parse_resolv_conf(
 ) -> Result<Arc<Servers>, DnsError> {
     let failed = |what: String| DnsError::Config(format!("{}: {what}", path.display()).into());
     let text = text.map_err(|error| failed(error.to_string()))?;
-    let conf = ResolvConf::parse(&text, &interface_index, interfaces).map_err(failed)?;
-    Servers::new(&NameServers {
-        servers: conf.servers,
-        search: conf.search.unwrap_or_else(domain_of_this_host),
-        ndots: conf.ndots,
-        timeout: conf.timeout,
-        attempts: conf.attempts,
-        rotate: conf.rotate,
-    })
-    .map_err(|error| match error {
-        DnsError::Config(what) => failed(what.to_string()),
-        error => error,
-    })
+    name_servers(&text, domain_of_this_host(), &interface_index, interfaces)
+        .and_then(Servers::new)
+        .map_err(failed)
 }
 
 /// The default search list of the C library: the part of the host name after its first dot.
@@ -466,39 +448,28 @@ struct Servers {
     each: Vec<OneServer>,
     /// The server to ask first.
     first: AtomicUsize,
-    rotate: bool,
     /// With a dot at the end.
     search: Vec<Name>,
-    ndots: usize,
-    timeout: Duration,
-    attempts: usize,
+    given: NameServers,
 }
 
 impl Servers {
-    fn new(given: &NameServers) -> Result<Arc<Self>, DnsError> {
-        let invalid = |what: String| DnsError::Config(what.into());
+    fn new(given: NameServers) -> Result<Arc<Self>, String> {
         if given.servers.is_empty() {
-            return Err(invalid("no name server".to_owned()));
+            return Err("no name server".to_owned());
         }
-        let each = given
-            .servers
-            .iter()
-            .map(|at| one_server(*at, given.timeout));
+        let servers = given.servers.iter();
+        let each: Result<_, NetError> = servers.map(|at| one_server(*at, given.timeout)).collect();
         let search = given.search.iter().map(|domain| {
             let name = domain.strip_suffix('.').unwrap_or(domain);
             Name::from_ascii(format!("{name}."))
-                .map_err(|error| invalid(format!("search domain {domain:?}: {error}")))
+                .map_err(|error| format!("search domain {domain:?}: {error}"))
         });
         Ok(Arc::new(Self {
-            each: each
-                .collect::<Result<_, _>>()
-                .map_err(|error| invalid(error.to_string()))?,
+            each: each.map_err(|error| error.to_string())?,
             first: AtomicUsize::new(0),
-            rotate: given.rotate,
             search: search.collect::<Result<_, _>>()?,
-            ndots: given.ndots,
-            timeout: given.timeout,
-            attempts: given.attempts.max(1),
+            given,
         }))
     }
 
@@ -545,65 +516,79 @@ impl Servers {
             .iter()
             .filter_map(|domain| relative.clone().append_domain(domain).ok())
             .collect();
-        let whole_first = name.bytes().filter(|b| *b == b'.').count() >= self.ndots;
+        let whole_first = name.bytes().filter(|b| *b == b'.').count() >= self.given.ndots;
         all.insert(if whole_first { 0 } else { all.len() }, whole);
         all
     }
 
     /// Asks for both families of addresses of one absolute name.
     async fn ask(&self, name: &Name) -> Answer {
-        let (v4, v6) = ask_both_families(
-            self.query(name, RecordType::A),
-            self.query(name, RecordType::AAAA),
-        )
-        .await;
-        let found = |half: &FamilyAnswer| matches!(half, Some(Ok(_)));
+        let questions = [RecordType::A, RecordType::AAAA].map(|kind| self.query(name, kind));
+        let [v4, v6] = ask_both(questions).await;
+        let ttl = v4.ttl.into_iter().chain(v6.ttl).min();
         // Addresses of one family are a complete answer only if the other family is known to be empty.
-        let partial = !(found(&v4) || is_empty(&v4)) || !(found(&v6) || is_empty(&v6));
-        match (v6, v4) {
-            (Some(Ok(v6)), Some(Ok(v4))) => {
-                let ttl = v6.ttl.min(v4.ttl);
-                Answer::found(v6.addresses.into_iter().chain(v4.addresses), ttl)
+        let half = |found, ttl: Option<Duration>, missing: DnsError| Answer {
+            addresses: Ok(found),
+            ttl: match missing.is_negative() {
+                true => ttl,
+                false => ttl.map(|ttl| ttl.min(PARTIAL_TTL)),
+            },
+        };
+        let rank = |error: &DnsError| match error {
+            DnsError::NotFound => 0,
+            DnsError::NoAddresses => 1,
+            _ => 2,
+        };
+        match (v6.addresses, v4.addresses) {
+            (Ok(found_v6), Ok(found_v4)) => Answer {
+                addresses: Ok([found_v6, found_v4].concat()),
+                ttl,
+            },
+            (Ok(found), Err(missing)) => half(found, v6.ttl, missing),
+            (Err(missing), Ok(found)) => half(found, v4.ttl, missing),
+            // If the servers failed on one family, that failure is reported, since there may be addresses.
+            (Err(error_v6), Err(error_v4)) => {
+                let error = match rank(&error_v4) >= rank(&error_v6) {
+                    true => error_v4,
+                    false => error_v6,
+                };
+                Answer {
+                    ttl: ttl.filter(|_| error.is_negative()),
+                    addresses: Err(error),
+                }
             }
-            (Some(Ok(half)), _) | (_, Some(Ok(half))) => {
-                let bound = if partial { PARTIAL_TTL } else { Duration::MAX };
-                Answer::found(half.addresses, half.ttl.min(bound))
-            }
-            (v6, v4) => negative_answer(v6, v4),
         }
     }
 
     /// Asks one question to one server after the other until one of them answers.
-    async fn query(&self, name: &Name, kind: RecordType) -> Result<Records, NoRecords> {
-        let first = match self.rotate {
+    async fn query(&self, name: &Name, kind: RecordType) -> Answer {
+        let rotate = self.given.rotate;
+        let first = match rotate {
             true => self.first.fetch_add(1, Ordering::Relaxed),
             false => self.first.load(Ordering::Relaxed),
         };
-        let mut failure = NoRecords::from(DnsError::Timeout);
-        for attempt in 0..self.attempts * self.each.len() {
+        let mut failure = Answer::failed(DnsError::Timeout);
+        for attempt in 0..self.given.attempts.max(1) * self.each.len() {
             let server = (first.wrapping_add(attempt)) % self.each.len();
             let question = self.each[server].lookup(name.clone(), kind);
-            let answer = match tokio::time::timeout(self.timeout, question).await {
-                Ok(Ok(lookup)) => Records::of(&lookup, name, kind),
-                Ok(Err(error)) => Err(NoRecords::of(error)),
-                Err(_) => Err(DnsError::Timeout.into()),
+            let answer = match tokio::time::timeout(self.given.timeout, question).await {
+                Ok(Ok(lookup)) => addresses_in(&lookup, name, kind),
+                Ok(Err(error)) => no_addresses(error),
+                Err(_) => Answer::failed(DnsError::Timeout),
             };
-            match answer {
-                Err(none) if !none.error.is_negative() => {
-                    // An error that a server answered is reported before the silence of another server.
-                    if !matches!(failure.error, DnsError::ServerFailure(_)) {
-                        failure = none;
-                    }
+            let has_failed = |error: &DnsError| !error.is_negative();
+            if !answer.addresses.as_ref().is_err_and(has_failed) {
+                if !rotate {
+                    self.first.store(server, Ordering::Relaxed);
                 }
-                answer => {
-                    if !self.rotate {
-                        self.first.store(server, Ordering::Relaxed);
-                    }
-                    return answer;
-                }
+                return answer;
+            }
+            // An error that a server answered is reported before the silence of another server.
+            if !matches!(failure.addresses, Err(DnsError::ServerFailure(_))) {
+                failure = answer;
             }
         }
-        Err(failure)
+        failure
     }
 }
 
@@ -625,149 +610,79 @@ fn one_server(at: SocketAddr, timeout: Duration) -> Result<OneServer, NetError> 
     builder.build()
 }
 
-/// The addresses of one family.
-struct Records {
-    addresses: Vec<IpAddr>,
-    ttl: Duration,
-}
-
-impl Records {
-    /// Follows the aliases from `name` (RFC 1034 §3.6.2) and ignores all other records. The shortest time to live of
-    /// all used records applies.
-    fn of(lookup: &Lookup, name: &Name, kind: RecordType) -> Result<Self, NoRecords> {
-        let mut names = vec![name];
-        let mut ttl = u32::MAX;
-        let mut at = 0;
-        while let Some(alias) = names.get(at).copied() {
-            at += 1;
-            for record in lookup.answers().iter().filter(|r| r.name == *alias) {
-                if let RData::CNAME(target) = &record.data
-                    && !names.contains(&&target.0)
-                {
-                    names.push(&target.0);
-                    ttl = ttl.min(record.ttl);
-                }
-            }
-        }
-        let mut addresses = Vec::new();
-        for record in lookup.answers() {
-            if record.record_type() == kind && names.contains(&&record.name) {
-                addresses.extend(record.data.ip_addr());
+/// The addresses of one family. Follows the aliases from `name` (RFC 1034 §3.6.2) and ignores all other records. The
+/// shortest time to live of all used records applies.
+fn addresses_in(lookup: &Lookup, name: &Name, kind: RecordType) -> Answer {
+    let mut names = vec![name];
+    let mut ttl = u32::MAX;
+    let mut at = 0;
+    while let Some(alias) = names.get(at).copied() {
+        at += 1;
+        for record in lookup.answers().iter().filter(|r| r.name == *alias) {
+            if let RData::CNAME(target) = &record.data
+                && !names.contains(&&target.0)
+            {
+                names.push(&target.0);
                 ttl = ttl.min(record.ttl);
             }
         }
-        match addresses.is_empty() {
-            true => Err(DnsError::NoAddresses.into()),
-            false => Ok(Self {
-                addresses,
-                ttl: time_to_live(ttl),
-            }),
+    }
+    let mut addresses = Vec::new();
+    for record in lookup.answers() {
+        if record.record_type() == kind && names.contains(&&record.name) {
+            addresses.extend(record.data.ip_addr());
+            ttl = ttl.min(record.ttl);
         }
     }
-}
-
-/// A family without addresses.
-struct NoRecords {
-    error: DnsError,
-    ttl: Option<Duration>,
-}
-
-impl NoRecords {
-    fn of(error: NetError) -> Self {
-        let failed = match &error {
-            NetError::Dns(WireError::NoRecordsFound(none)) => {
-                let kind = match none.response_code {
-                    ResponseCode::NXDomain => DnsError::NotFound,
-                    ResponseCode::NoError => DnsError::NoAddresses,
-                    code => DnsError::ServerFailure(code.into()),
-                };
-                return Self {
-                    error: kind,
-                    ttl: none.negative_ttl.map(time_to_live),
-                };
-            }
-            NetError::Dns(WireError::ResponseCode(code)) => {
-                DnsError::ServerFailure(u16::from(*code))
-            }
-            NetError::Timeout => DnsError::Timeout,
-            NetError::Io(io) if io.kind() == io::ErrorKind::TimedOut => DnsError::Timeout,
-            // The crate does not always keep the error of the socket.
-            _ => match shortage_now() {
-                Some(shortage) => DnsError::Shortage(shortage),
-                None => DnsError::Resolver(error.to_string().into()),
-            },
-        };
-        failed.into()
+    match addresses.is_empty() {
+        true => Answer::failed(DnsError::NoAddresses),
+        false => Answer::found(addresses, time_to_live(ttl)),
     }
 }
 
-impl From<DnsError> for NoRecords {
-    fn from(error: DnsError) -> Self {
-        Self { error, ttl: None }
-    }
-}
-
-/// `None`: no answer yet.
-type FamilyAnswer = Option<Result<Records, NoRecords>>;
-
-fn is_empty(half: &FamilyAnswer) -> bool {
-    matches!(half, Some(Err(none)) if none.error.is_negative())
-}
-
-/// The answer for a name without addresses in both families. If the servers failed on one family, that failure is
-/// reported, since there may be addresses.
-fn negative_answer(v6: FamilyAnswer, v4: FamilyAnswer) -> Answer {
-    let mut reported: Option<NoRecords> = None;
-    for next in [v4, v6].into_iter().flatten().filter_map(Result::err) {
-        let rank = |error: &DnsError| match error {
-            DnsError::NotFound => 0,
-            DnsError::NoAddresses => 1,
-            _ => 2,
-        };
-        let ttl = match &reported {
-            Some(before) => before.ttl.min(next.ttl).or(next.ttl).or(before.ttl),
-            None => next.ttl,
-        };
-        let chosen = reported
-            .take()
-            .filter(|before| rank(&before.error) >= rank(&next.error))
-            .unwrap_or(next);
-        reported = Some(NoRecords { ttl, ..chosen });
-    }
-    match reported {
-        Some(NoRecords { error, ttl }) if error.is_negative() => Answer {
-            addresses: Err(error),
-            ttl,
+/// Why one family has no addresses.
+fn no_addresses(error: NetError) -> Answer {
+    Answer::failed(match &error {
+        NetError::Dns(WireError::NoRecordsFound(none)) => {
+            let error = match none.response_code {
+                ResponseCode::NXDomain => DnsError::NotFound,
+                ResponseCode::NoError => DnsError::NoAddresses,
+                code => DnsError::ServerFailure(code.into()),
+            };
+            return Answer {
+                addresses: Err(error),
+                ttl: none.negative_ttl.map(time_to_live),
+            };
+        }
+        NetError::Dns(WireError::ResponseCode(code)) => DnsError::ServerFailure(u16::from(*code)),
+        NetError::Timeout => DnsError::Timeout,
+        NetError::Io(io) if io.kind() == io::ErrorKind::TimedOut => DnsError::Timeout,
+        // The crate does not always keep the error of the socket.
+        _ => match shortage_now() {
+            Some(shortage) => DnsError::Shortage(shortage),
+            None => DnsError::Resolver(error.to_string().into()),
         },
-        Some(NoRecords { error, .. }) => Answer::failed(error),
-        None => Answer::failed(DnsError::Unanswered),
-    }
+    })
 }
 
 /// Runs both questions at the same time. Once one has found addresses, the other has [`RESOLUTION_DELAY`] left.
-async fn ask_both_families(
-    v4: impl Future<Output = Result<Records, NoRecords>>,
-    v6: impl Future<Output = Result<Records, NoRecords>>,
-) -> (FamilyAnswer, FamilyAnswer) {
-    let (mut v4, mut v6) = (pin!(v4), pin!(v6));
+async fn ask_both<F: Future<Output = Answer>>(questions: [F; 2]) -> [Answer; 2] {
+    let mut questions = questions.map(Box::pin);
+    let mut answers: [Option<Answer>; 2] = [None, None];
     let mut delay = pin!(None);
-    let (mut have_v4, mut have_v6): (FamilyAnswer, FamilyAnswer) = (None, None);
     poll_fn(|cx| {
-        if have_v4.is_none()
-            && let Poll::Ready(half) = v4.as_mut().poll(cx)
-        {
-            have_v4 = Some(half);
+        for (question, answer) in questions.iter_mut().zip(&mut answers) {
+            if answer.is_none()
+                && let Poll::Ready(ready) = question.as_mut().poll(cx)
+            {
+                *answer = Some(ready);
+            }
         }
-        if have_v6.is_none()
-            && let Poll::Ready(half) = v6.as_mut().poll(cx)
-        {
-            have_v6 = Some(half);
-        }
-        let found = |half: &FamilyAnswer| matches!(half, Some(Ok(_)));
-        if have_v4.is_some() && have_v6.is_some() {
+        let mut answered = answers.iter().flatten();
+        if answered.clone().count() == answers.len() {
             return Poll::Ready(());
         }
-        if !found(&have_v4) && !found(&have_v6) {
+        if answered.all(|answer| answer.addresses.is_err()) {
             return Poll::Pending;
         }
         if delay.is_none() {
@@ -779,7 +694,7 @@ async fn ask_both_families(
         }
     })
     .await;
-    (have_v4, have_v6)
+    answers.map(|answer| answer.unwrap_or_else(|| Answer::failed(DnsError::Unanswered)))
 }
 
 /// Values with the highest bit set count as zero (RFC 2181 §8).
@@ -790,13 +705,6 @@ fn time_to_live(seconds: u32) -> Duration {
         seconds
     };
     Duration::from_secs(seconds.into())
-}
-
-fn resolver_failed(error: &io::Error) -> Answer {
-    Answer::failed(match shortage_in(error) {
-        Some(shortage) => DnsError::Shortage(shortage),
-        None => DnsError::Resolver(format!("the resolver cannot start: {error}").into()),
-    })
 }
 
 /// The time that the slower family has left (RFC 8305 §3).

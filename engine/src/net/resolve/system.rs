@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::lookup_queue::{LookupLimits, LookupQueue, Step};
-use super::{Answer, DnsError, Reply, Resolver};
+use super::{Answer, DnsError, Reply, Resolver, cannot_start};
 use crate::net::shortage::{shortage_in, shortage_now};
 use crate::time::Time;
 
@@ -143,8 +143,7 @@ impl Resolver for SystemResolver {
             && let Err(error) = self.start_thread()
             && self.threads == 0
         {
-            let what = format!("the resolver cannot start: {error}");
-            let failed = Answer::failed(DnsError::Resolver(what.into()));
+            let failed = cannot_start(&error);
             let replies = self.shared.lock().queue.take_waiting();
             return replies
                 .into_iter()
