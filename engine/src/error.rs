@@ -161,16 +161,13 @@ impl Error {
     /// Whether no connection was made: the address could not be reached in time or at all, or a proxy did not connect to it.
     /// Failed lookups and handshakes of TLS with the server are not among these.
     pub fn is_connect(&self) -> bool {
-        let is_phase = matches!(self.0.phase, Phase::Connect | Phase::Proxy);
-        let is_cause = matches!(
-            self.0.kind,
-            ErrorKind::Io(_)
-                | ErrorKind::Timeout(_)
-                | ErrorKind::Proxy(_)
-                | ErrorKind::Peer(_)
-                | ErrorKind::Tls(_)
-        );
-        is_phase && is_cause || matches!(self.0.kind, ErrorKind::Proxy(_))
+        match self.0.kind {
+            ErrorKind::Proxy(_) => true,
+            ErrorKind::Io(_) | ErrorKind::Timeout(_) | ErrorKind::Peer(_) | ErrorKind::Tls(_) => {
+                matches!(self.0.phase, Phase::Connect | Phase::Proxy)
+            }
+            _ => false,
+        }
     }
 
     /// Whether the name of the host could not be looked up, in time or at all.
@@ -240,10 +237,8 @@ impl fmt::Display for What<'_> {
             ErrorKind::Dns(error) => error.fmt(f),
             ErrorKind::Denied(ip) => write!(f, "the address policy refuses {ip}"),
             ErrorKind::DeniedName(name) => {
-                write!(
-                    f,
-                    "the address policy refuses {name}, which only the proxy can look up"
-                )
+                let why = "which only the proxy can look up";
+                write!(f, "the address policy refuses {name}, {why}")
             }
             ErrorKind::BreakerOpen(until) => {
                 let left = until.saturating_duration_since(Instant::now());
@@ -270,25 +265,25 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match error.kind() {
             ErrorKind::Misuse(_) => io::ErrorKind::InvalidInput,
-            ErrorKind::Peer(PeerFault::Empty | PeerFault::Truncated) => {
+            ErrorKind::Peer(PeerFault::Empty | PeerFault::Truncated)
+            | ErrorKind::Tls(TlsFault::Truncated | TlsFault::HandshakeEof) => {
                 io::ErrorKind::UnexpectedEof
             }
-            ErrorKind::Peer(_) | ErrorKind::Redirect { .. } => io::ErrorKind::InvalidData,
-            ErrorKind::Limit(_) => io::ErrorKind::Other,
-            ErrorKind::Tls(TlsFault::Truncated | TlsFault::HandshakeEof) => {
-                io::ErrorKind::UnexpectedEof
+            ErrorKind::Peer(_) | ErrorKind::Redirect { .. } | ErrorKind::Tls(_) => {
+                io::ErrorKind::InvalidData
             }
-            ErrorKind::Tls(_) => io::ErrorKind::InvalidData,
             ErrorKind::Io(error) => error.kind(),
-            ErrorKind::Timeout(_) => io::ErrorKind::TimedOut,
+            ErrorKind::Timeout(_) | ErrorKind::Dns(DnsError::Timeout | DnsError::NotAsked) => {
+                io::ErrorKind::TimedOut
+            }
             ErrorKind::BreakerOpen(_) => io::ErrorKind::ConnectionRefused,
-            ErrorKind::Proxy(_)
+            ErrorKind::Denied(_) | ErrorKind::DeniedName(_) => io::ErrorKind::PermissionDenied,
+            ErrorKind::Limit(_)
+            | ErrorKind::Proxy(_)
+            | ErrorKind::Dns(_)
             | ErrorKind::Shortage(_)
             | ErrorKind::Cancelled
             | ErrorKind::Stopped(_) => io::ErrorKind::Other,
-            ErrorKind::Dns(DnsError::Timeout | DnsError::NotAsked) => io::ErrorKind::TimedOut,
-            ErrorKind::Dns(_) => io::ErrorKind::Other,
-            ErrorKind::Denied(_) | ErrorKind::DeniedName(_) => io::ErrorKind::PermissionDenied,
         };
         Self::new(kind, error)
     }
@@ -572,13 +567,11 @@ impl From<DnsError> for ErrorKind {
 /// A stream with TLS reports TLS faults as I/O errors, and a network reports shortages as such.
 impl From<io::Error> for ErrorKind {
     fn from(error: io::Error) -> Self {
-        match error.downcast::<TlsFault>() {
-            Ok(fault) => Self::Tls(fault),
-            Err(error) => match error.downcast::<Shortage>() {
-                Ok(shortage) => Self::Shortage(shortage),
-                Err(error) => Self::Io(error),
-            },
-        }
+        let other = match error.downcast() {
+            Ok(fault) => return Self::Tls(fault),
+            Err(error) => error.downcast(),
+        };
+        other.map_or_else(Self::Io, Self::Shortage)
     }
 }
 

@@ -77,29 +77,19 @@ impl fmt::Display for TlsFault {
                 write!(f, "a certificate expired {} ago", RoundedDuration(*ago))
             }
             Self::NotYetValid { ahead } => {
-                write!(
-                    f,
-                    "a certificate is not valid for another {}",
-                    RoundedDuration(*ahead)
-                )
+                let ahead = RoundedDuration(*ahead);
+                write!(f, "a certificate is not valid for another {ahead}")
             }
             Self::WrongName {
                 expected,
                 presented,
             } => {
                 write!(f, "the certificate is not for {expected}")?;
-                match presented.split_first() {
-                    None => f.write_str(" and has no name at all"),
-                    Some((first, rest)) => {
-                        write!(f, " but for {first}")?;
-                        for name in rest.iter().take(MAX_SHOWN_NAMES - 1) {
-                            write!(f, ", {name}")?;
-                        }
-                        match presented.len().saturating_sub(MAX_SHOWN_NAMES) {
-                            0 => Ok(()),
-                            more => write!(f, " and {more} more"),
-                        }
-                    }
+                let shown = &presented[..presented.len().min(MAX_SHOWN_NAMES)];
+                match presented.len() - shown.len() {
+                    _ if shown.is_empty() => f.write_str(" and has no name at all"),
+                    0 => write!(f, " but for {}", shown.join(", ")),
+                    more => write!(f, " but for {} and {more} more", shown.join(", ")),
                 }
             }
             Self::UnknownIssuer => f.write_str("the certificate's issuer is not trusted"),
@@ -108,11 +98,8 @@ impl fmt::Display for TlsFault {
                 f.write_str("no configured revocation list covers a certificate")
             }
             Self::CrlExpired { ago } => {
-                write!(
-                    f,
-                    "a revocation list has been out of date for {}",
-                    RoundedDuration(*ago)
-                )
+                let ago = RoundedDuration(*ago);
+                write!(f, "a revocation list has been out of date for {ago}")
             }
             Self::PinnedKey => f.write_str("the public key of the certificate is not a pinned one"),
             Self::BadCertificate(why) => write!(f, "bad certificate: {why}"),
@@ -200,10 +187,8 @@ pub struct TlsAlert(pub u8);
 impl TlsAlert {
     /// The name of the alert in the IANA registry, if it has one.
     pub fn name(self) -> Option<&'static str> {
-        ALERTS
-            .iter()
-            .find(|(number, _)| *number == self.0)
-            .map(|(_, name)| *name)
+        let alert = ALERTS.iter().find(|(number, _)| *number == self.0);
+        alert.map(|(_, name)| *name)
     }
 }
 
