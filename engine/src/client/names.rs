@@ -2,7 +2,6 @@
 //! the last opening that waits for a name has ended, its lookup is cancelled.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -148,14 +147,6 @@ impl Names {
 
     pub(crate) fn counters(&self) -> DnsCounters {
         self.cache.counters()
-    }
-}
-
-impl fmt::Debug for Names {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Names")
-            .field("counters", &self.counters())
-            .finish_non_exhaustive()
     }
 }
 

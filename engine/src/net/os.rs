@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use mio::unix::SourceFd;
 use mio::{Interest, Poll};
 use rustix::buffer::spare_capacity;
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
 use socket2::{Domain, SockAddr, Socket, TcpKeepalive, Type};
 
@@ -107,12 +107,8 @@ impl Net for OsNet {
     }
 
     fn read_append(&mut self, stream: &mut Stream, buf: &mut Vec<u8>) -> io::Result<usize> {
-        loop {
-            match rustix::net::recv(&*stream, spare_capacity(buf), RecvFlags::empty()) {
-                Err(Errno::INTR) => continue,
-                result => return Ok(result?.0),
-            }
-        }
+        let read = || rustix::net::recv(&*stream, spare_capacity(buf), RecvFlags::empty());
+        Ok(retry_on_intr(read)?.0)
     }
 
     #[inline]
@@ -240,32 +236,21 @@ fn poll_busily(
 
 #[inline]
 pub(super) fn receive(stream: &Stream, buf: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match rustix::net::recv(stream, &mut *buf, RecvFlags::empty()) {
-            Err(Errno::INTR) => continue,
-            result => return Ok(result?.0),
-        }
-    }
+    let read = || rustix::net::recv(stream, &mut *buf, RecvFlags::empty());
+    Ok(retry_on_intr(read)?.0)
 }
 
 /// Writes the parts in order, with one system call.
 #[inline]
 pub(super) fn send(stream: &Stream, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-    loop {
-        let result = match parts {
-            [one] => rustix::net::send(stream, one, SendFlags::NOSIGNAL),
-            many => rustix::net::sendmsg(
-                stream,
-                many,
-                &mut SendAncillaryBuffer::default(),
-                SendFlags::NOSIGNAL,
-            ),
-        };
-        match result {
-            Err(Errno::INTR) => continue,
-            result => return Ok(result?),
+    let write = || match parts {
+        [one] => rustix::net::send(stream, one, SendFlags::NOSIGNAL),
+        many => {
+            let no_ancillary = &mut SendAncillaryBuffer::default();
+            rustix::net::sendmsg(stream, many, no_ancillary, SendFlags::NOSIGNAL)
         }
-    }
+    };
+    Ok(retry_on_intr(write)?)
 }
 
 /// The waker, and whether it must use a system call.

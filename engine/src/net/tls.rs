@@ -234,18 +234,13 @@ impl Tls {
             _ => TlsVersion::V1_2,
         };
         let suite = self.conn.negotiated_cipher_suite()?.suite();
+        let certificates = self.conn.peer_certificates().unwrap_or_default();
         Some(TlsInfo {
             version,
             cipher_suite: suite.as_str().unwrap_or("unknown"),
             resumed: self.conn.handshake_kind()? == HandshakeKind::Resumed,
             alpn: self.conn.alpn_protocol().map(<[u8]>::to_vec),
-            certificates: self
-                .conn
-                .peer_certificates()
-                .unwrap_or_default()
-                .iter()
-                .map(|certificate| certificate.to_vec())
-                .collect(),
+            certificates: certificates.iter().map(|one| one.to_vec()).collect(),
         })
     }
 

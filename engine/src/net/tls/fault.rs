@@ -59,19 +59,18 @@ fn contentless(why: &PeerMisbehaved) -> Option<ContentlessRecords> {
 }
 
 fn from_certificate(error: CertificateError) -> TlsFault {
+    let expired = |ago| TlsFault::Expired { ago };
+    let not_yet_valid = |ahead| TlsFault::NotYetValid { ahead };
+    let outdated_crl = |ago| TlsFault::CrlExpired { ago };
     match error {
-        CertificateError::Expired => TlsFault::Expired {
-            ago: Duration::ZERO,
-        },
-        CertificateError::ExpiredContext { time, not_after } => TlsFault::Expired {
-            ago: time_between(not_after, time),
-        },
-        CertificateError::NotValidYet => TlsFault::NotYetValid {
-            ahead: Duration::ZERO,
-        },
-        CertificateError::NotValidYetContext { time, not_before } => TlsFault::NotYetValid {
-            ahead: time_between(time, not_before),
-        },
+        CertificateError::Expired => expired(Duration::ZERO),
+        CertificateError::ExpiredContext { time, not_after } => {
+            expired(time_between(not_after, time))
+        }
+        CertificateError::NotValidYet => not_yet_valid(Duration::ZERO),
+        CertificateError::NotValidYetContext { time, not_before } => {
+            not_yet_valid(time_between(time, not_before))
+        }
         CertificateError::NotValidForName => TlsFault::WrongName {
             expected: String::new(),
             presented: Vec::new(),
@@ -89,13 +88,9 @@ fn from_certificate(error: CertificateError) -> TlsFault {
         }
         CertificateError::Revoked => TlsFault::Revoked,
         CertificateError::UnknownRevocationStatus => TlsFault::RevocationUnknown,
-        CertificateError::ExpiredRevocationList => TlsFault::CrlExpired {
-            ago: Duration::ZERO,
-        },
+        CertificateError::ExpiredRevocationList => outdated_crl(Duration::ZERO),
         CertificateError::ExpiredRevocationListContext { time, next_update } => {
-            TlsFault::CrlExpired {
-                ago: time_between(next_update, time),
-            }
+            outdated_crl(time_between(next_update, time))
         }
         error if is_authority_as_server(&error) => TlsFault::BadCertificate(
             "it is self-signed or that of an authority, and is not itself trusted".to_owned(),
