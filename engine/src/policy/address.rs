@@ -153,17 +153,13 @@ impl Network {
 
     /// Whether `ip` is in the network. IPv4 addresses are in no IPv6 network, and IPv6 addresses in no IPv4 network.
     pub fn contains(&self, ip: IpAddr) -> bool {
-        match (self.ip, ip) {
-            (IpAddr::V4(net), IpAddr::V4(ip)) => {
-                let differing = net.to_bits() ^ ip.to_bits();
-                differing.leading_zeros() >= u32::from(self.prefix)
-            }
-            (IpAddr::V6(net), IpAddr::V6(ip)) => {
-                let differing = net.to_bits() ^ ip.to_bits();
-                differing.leading_zeros() >= u32::from(self.prefix)
-            }
-            _ => false,
-        }
+        let differing = match (self.ip, ip) {
+            // The bits of an IPv4 address come first.
+            (IpAddr::V4(net), IpAddr::V4(ip)) => u128::from(net.to_bits() ^ ip.to_bits()) << 96,
+            (IpAddr::V6(net), IpAddr::V6(ip)) => net.to_bits() ^ ip.to_bits(),
+            _ => return false,
+        };
+        differing.leading_zeros() >= u32::from(self.prefix)
     }
 }
 

@@ -89,7 +89,7 @@ pub struct Balancer {
     usable: Vec<usize>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Place {
     /// The address is one of those to choose from. Other places are empty, and are used again.
     present: bool,
@@ -239,24 +239,18 @@ impl Balancer {
         if place.ejected_until.is_some() || !(fails || self.is_slow(at)) {
             return false;
         }
-        self.eject(now, at);
+        let place = &mut self.places[at];
+        place.ejections = place.ejections.saturating_add(1);
+        place.failures_in_a_row = 0;
+        (place.latency, place.answers) = (0.0, 0);
+        let until = now.checked_add(ejection(&self.config, place.ejections));
+        place.ejected_until = Some(until.unwrap_or(now));
         true
     }
 
     /// The end of the ejection of an address, if it is ejected.
     pub fn ejected_until(&self, at: usize) -> Option<Instant> {
         self.places.get(at)?.ejected_until
-    }
-
-    fn eject(&mut self, now: Instant, at: usize) {
-        let Some(place) = self.places.get_mut(at) else {
-            return;
-        };
-        place.ejections = place.ejections.saturating_add(1);
-        place.failures_in_a_row = 0;
-        (place.latency, place.answers) = (0.0, 0);
-        let until = now.checked_add(ejection(&self.config, place.ejections));
-        place.ejected_until = Some(until.unwrap_or(now));
     }
 
     /// Calls in flight to an address.
@@ -308,12 +302,8 @@ impl Balancer {
         };
         let known = |place: &&Place| place.present && place.answers >= AVERAGED && !place.is_out();
         let place = &self.places[at];
-        let mut all: Vec<f64> = self
-            .places
-            .iter()
-            .filter(known)
-            .map(|p| p.latency)
-            .collect();
+        let all = self.places.iter().filter(known);
+        let mut all: Vec<f64> = all.map(|place| place.latency).collect();
         if !known(&place) || all.len() < 3 {
             return false;
         }
@@ -326,14 +316,7 @@ impl Place {
     fn new() -> Self {
         Self {
             present: true,
-            owed: 0,
-            in_flight: 0,
-            failures_in_a_row: 0,
-            ejected_until: None,
-            ejections: 0,
-            back_at: None,
-            latency: 0.0,
-            answers: 0,
+            ..Self::default()
         }
     }
 
@@ -355,10 +338,8 @@ pub(crate) struct AttemptPermit {
 /// How long an ejection takes, if it is number `ejections` in a row.
 fn ejection(config: &BalanceConfig, ejections: u32) -> Duration {
     let doubled = 2u32.saturating_pow(ejections.saturating_sub(1));
-    config
-        .eject_for
-        .saturating_mul(doubled)
-        .min(config.max_eject_for)
+    let longer = config.eject_for.saturating_mul(doubled);
+    longer.min(config.max_eject_for)
 }
 
 /// A number below `count`, from a uniformly distributed one; 0 if there is none.

@@ -316,25 +316,18 @@ impl Breaker {
 
 /// What the error of an attempt says about the peer.
 pub(crate) fn health_of(error: &Error) -> Health {
-    if is_unasked(error) || is_local(error) {
-        return Health::Unknown;
-    }
-    match error.kind() {
+    let is_failure = matches!(
+        error.kind(),
         ErrorKind::Peer(_)
-        | ErrorKind::Tls(_)
-        | ErrorKind::Io(_)
-        | ErrorKind::Proxy(_)
-        | ErrorKind::Dns(_)
-        | ErrorKind::Timeout(_) => Health::Failure,
-        ErrorKind::Misuse(_)
-        | ErrorKind::Shortage(_)
-        | ErrorKind::Limit(_)
-        | ErrorKind::Redirect { .. }
-        | ErrorKind::Denied(_)
-        | ErrorKind::DeniedName(_)
-        | ErrorKind::Cancelled
-        | ErrorKind::BreakerOpen(_)
-        | ErrorKind::Stopped(_) => Health::Unknown,
+            | ErrorKind::Tls(_)
+            | ErrorKind::Io(_)
+            | ErrorKind::Proxy(_)
+            | ErrorKind::Dns(_)
+            | ErrorKind::Timeout(_)
+    );
+    match is_failure && !is_unasked(error) && !is_local(error) {
+        true => Health::Failure,
+        false => Health::Unknown,
     }
 }
 

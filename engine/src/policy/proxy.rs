@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use super::Network;
 use crate::error::{Error, Misuse, Phase, Sent};
 use crate::proto::{
     Credentials, Defaults, Parts, Request, Scheme, Url, UrlError, parse_port, split_any_scheme,
@@ -160,10 +161,8 @@ impl Proxy {
                 lines.extend(line);
             }
         }
-        if let Some(credentials) = self
-            .credentials
-            .as_ref()
-            .filter(|_| authorization.is_empty())
+        if let Some(credentials) = &self.credentials
+            && authorization.is_empty()
         {
             authorization.extend_from_slice(AUTHORIZATION.as_bytes());
             authorization.extend_from_slice(b": ");
@@ -234,11 +233,7 @@ impl fmt::Display for Proxy {
 
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let secret = if self.credentials.is_some() {
-            "***@"
-        } else {
-            ""
-        };
+        let secret = self.credentials.as_ref().map_or("", |_| "***@");
         let kind = self.kind.as_str();
         write!(f, "Proxy({kind}://{secret}{}:{})", self.host, self.port)
     }
@@ -358,9 +353,8 @@ impl Proxies {
             Scheme::Http => &self.http,
             Scheme::Https => &self.https,
         };
-        proxy
-            .as_ref()
-            .filter(|_| !self.exceptions.contain(url.host(), url.ip(), url.port()))
+        let is_exception = || self.exceptions.contain(url.host(), url.ip(), url.port());
+        proxy.as_ref().filter(|_| !is_exception())
     }
 }
 
@@ -384,8 +378,8 @@ struct Rule {
 enum Hosts {
     /// The name and all names below it.
     Domain(Box<str>),
-    /// Addresses whose first bits, so many, are equal to those of this address.
-    Block(IpAddr, u8),
+    /// The addresses of this network.
+    Block(Network),
 }
 
 impl Exceptions {
@@ -412,7 +406,7 @@ impl Exceptions {
                 same_port
                     && match (&rule.hosts, ip) {
                         (Hosts::Domain(domain), None) => is_within(name, domain),
-                        (&Hosts::Block(start, bits), Some(ip)) => shares_prefix(start, ip, bits),
+                        (Hosts::Block(network), Some(ip)) => network.contains(ip),
                         _ => false,
                     }
             })
@@ -440,9 +434,11 @@ impl Hosts {
         };
         let unbracketed = ip.strip_prefix('[').and_then(|ip| ip.strip_suffix(']'));
         if let Ok(ip) = unbracketed.unwrap_or(ip).parse::<IpAddr>() {
-            let most = if ip.is_ipv4() { 32 } else { 128 };
-            let bits = bits.map_or(Some(most), |bits| bits.parse().ok())?;
-            return (bits <= most).then_some(Self::Block(ip, bits));
+            let network = match bits {
+                None => Some(ip.into()),
+                Some(bits) => Network::new(ip, bits.parse().ok()?),
+            };
+            return network.map(Self::Block);
         }
         let name = text.strip_suffix('.').unwrap_or(text);
         let name = name.strip_prefix('.').unwrap_or(name);
@@ -457,21 +453,6 @@ fn is_within(name: &str, domain: &str) -> bool {
     };
     let (above, tail) = name.as_bytes().split_at(at);
     tail.eq_ignore_ascii_case(domain.as_bytes()) && (above.is_empty() || above.ends_with(b"."))
-}
-
-/// Whether two addresses of one family have the same first bits.
-fn shares_prefix(one: IpAddr, two: IpAddr, bits: u8) -> bool {
-    match (one, two) {
-        (IpAddr::V4(one), IpAddr::V4(two)) => {
-            let differing = one.to_bits() ^ two.to_bits();
-            differing.leading_zeros() >= u32::from(bits)
-        }
-        (IpAddr::V6(one), IpAddr::V6(two)) => {
-            let differing = one.to_bits() ^ two.to_bits();
-            differing.leading_zeros() >= u32::from(bits)
-        }
-        _ => false,
-    }
 }
 
 #[cfg(test)]

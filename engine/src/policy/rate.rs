@@ -38,8 +38,7 @@ impl Rate {
     pub const fn per_second(count: NonZeroU64) -> Self {
         Self {
             count,
-            per: Duration::from_secs(1),
-            burst: NonZeroU64::MIN,
+            ..Self::every(Duration::from_secs(1))
         }
     }
 

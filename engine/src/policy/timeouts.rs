@@ -56,14 +56,12 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             total: Some(Duration::from_secs(60)),
-            total_streamed: None,
-            queue: None,
             resolve: Some(Duration::from_secs(10)),
             connect: Some(Duration::from_secs(10)),
             handshake: Some(Duration::from_secs(10)),
             write: Some(Duration::from_secs(30)),
-            first_byte: None,
             between_bytes: Some(Duration::from_secs(30)),
+            ..Self::none()
         }
     }
 }
