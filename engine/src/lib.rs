@@ -201,6 +201,7 @@
 mod address;
 mod client;
 pub mod error;
+mod hook;
 pub mod manual;
 pub mod net;
 pub mod policy;

@@ -3,7 +3,6 @@
 //! The engine reaches the operating system only through [`Net`]. [`os`] implements it with real sockets. `sim` (feature
 //! `sim`) is a simulated network with a virtual clock and a seed, on which the same reactor and the same clients run.
 
-use std::fmt;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -25,6 +24,7 @@ pub(crate) mod transport;
 pub(crate) mod upgraded;
 
 pub use crate::address::Address;
+use crate::hook::Hook;
 pub use socket_hook::SocketHook;
 
 /// Non-blocking streams with edge-triggered readiness, a clock and a source of randomness.
@@ -137,24 +137,18 @@ pub trait Net {
 /// # thread.join().unwrap();
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[derive(Clone)]
-pub struct Waker(Arc<dyn Fn() + Send + Sync>);
+#[derive(Clone, Debug)]
+pub struct Waker(Hook<dyn Fn() + Send + Sync>);
 
 impl Waker {
     /// For other implementations of [`Net`]: `wake` ends their `poll`. It is called from any thread and must not block.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(wake))
+        Self(Hook(Arc::new(wake)))
     }
 
     /// Ends the running `poll`, or else the next one. Never blocks. Does nothing if the network was dropped.
     pub fn wake(&self) {
-        (self.0)();
-    }
-}
-
-impl fmt::Debug for Waker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Waker").finish_non_exhaustive()
+        (self.0.0)();
     }
 }
 

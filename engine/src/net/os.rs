@@ -22,6 +22,7 @@ use super::shortage::{recognized, recognized_in_connect};
 use super::sleep::Sleep;
 use super::socket_hook::Kind;
 use super::{Address, Event, Net, SocketOptions, Token, Waker};
+use crate::hook::Hook;
 
 /// The operating system's network.
 ///
@@ -283,7 +284,7 @@ impl From<Stream> for OwnedFd {
 /// Opens a non-blocking socket, and begins to connect it.
 fn open(to: &Address, options: &SocketOptions) -> io::Result<Socket> {
     let hook = options.hook.as_ref().map(|hook| &hook.0);
-    if let Some(Kind::Connect(connect)) = hook {
+    if let Some(Kind::Connect(Hook(connect))) = hook {
         let socket = Socket::from(connect(to).map_err(recognized)?);
         socket.set_nonblocking(true)?;
         return Ok(socket);
@@ -307,7 +308,7 @@ fn open(to: &Address, options: &SocketOptions) -> io::Result<Socket> {
             busy_poll(&socket, time);
         }
     }
-    if let Some(Kind::Configure(configure)) = hook {
+    if let Some(Kind::Configure(Hook(configure))) = hook {
         configure(socket.as_fd(), to)?;
     }
     if let Address::Tcp(address) = to

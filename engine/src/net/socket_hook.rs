@@ -1,17 +1,17 @@
 //! Where a program takes part in opening sockets.
 
-use std::fmt;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use super::Address;
+use crate::hook::Hook;
 
 /// What a program does itself when a connection is opened: set further options of the socket, or open another kind of
 /// connection. Everything above the socket stays as it is: pools, time limits, proxies, TLS, HTTP.
 ///
 /// A client looks names up and checks addresses before it calls the hook. A hook runs on the thread that drives the
-/// client, so it must not block. An error of a hook is the error of that attempt to connect.
+/// client, so it must not block. An error of a hook is the error of that attempt to connect. Clones of one hook are equal.
 ///
 /// A simulated network (feature `sim`) has no sockets, and calls no hook.
 ///
@@ -41,13 +41,13 @@ use super::Address;
 /// assert_eq!(response.body(), b"hi");
 /// # Ok::<(), courser::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SocketHook(pub(super) Kind);
 
-#[derive(Clone)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Kind {
-    Configure(Arc<Configure>),
-    Connect(Arc<Connect>),
+    Configure(Hook<Configure>),
+    Connect(Hook<Connect>),
 }
 
 type Configure = dyn Fn(BorrowedFd<'_>, &Address) -> io::Result<()> + Send + Sync;
@@ -68,7 +68,7 @@ impl SocketHook {
     pub fn configure(
         configure: impl Fn(BorrowedFd<'_>, &Address) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {
-        Self(Kind::Configure(Arc::new(configure)))
+        Self(Kind::Configure(Hook(Arc::new(configure))))
     }
 
     /// `connect` opens the connection for an address, and returns a stream socket of any family: TCP, Unix, vsock, one
@@ -77,25 +77,6 @@ impl SocketHook {
     pub fn connect(
         connect: impl Fn(&Address) -> io::Result<OwnedFd> + Send + Sync + 'static,
     ) -> Self {
-        Self(Kind::Connect(Arc::new(connect)))
-    }
-}
-
-impl fmt::Debug for SocketHook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SocketHook").finish_non_exhaustive()
-    }
-}
-
-impl Eq for SocketHook {}
-
-/// Clones of one hook are equal.
-impl PartialEq for SocketHook {
-    fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (Kind::Configure(one), Kind::Configure(other)) => Arc::ptr_eq(one, other),
-            (Kind::Connect(one), Kind::Connect(other)) => Arc::ptr_eq(one, other),
-            _ => false,
-        }
+        Self(Kind::Connect(Hook(Arc::new(connect))))
     }
 }

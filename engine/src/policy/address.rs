@@ -9,6 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::hook::Hook;
+
 /// Which addresses may be connected to. By default all of them.
 ///
 /// The last rule that matches an address decides; without one, the base decides ([`allow_all`](Self::allow_all) or
@@ -31,16 +33,17 @@ use std::sync::Arc;
 /// assert!(!policy.allows("::ffff:169.254.169.254".parse()?));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct AddressPolicy {
     deny_private: bool,
     deny_unresolved: bool,
     rules: Vec<(Network, bool)>,
-    hook: Option<AddressHook>,
+    hook: Option<Hook<AddressFn>>,
 }
 
 /// Decides whether an address may be connected to.
 pub type AddressHook = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+type AddressFn = dyn Fn(IpAddr) -> bool + Send + Sync;
 
 impl AddressPolicy {
     /// Allows all addresses.
@@ -85,7 +88,7 @@ impl AddressPolicy {
 
     /// Calls `hook` for each address that the rules allow.
     pub fn hook(mut self, hook: AddressHook) -> Self {
-        self.hook = Some(hook);
+        self.hook = Some(Hook(hook));
         self
     }
 
@@ -96,7 +99,7 @@ impl AddressPolicy {
                 .into_iter()
                 .flatten()
                 .all(|v4| self.allows_form(v4.into()));
-        in_all_forms && self.hook.as_ref().is_none_or(|hook| hook(ip))
+        in_all_forms && self.hook.as_ref().is_none_or(|Hook(hook)| hook(ip))
     }
 
     /// Whether a proxy may be asked for a name that the proxy looks up.
@@ -110,17 +113,6 @@ impl AddressPolicy {
             Some((_, allowed)) => *allowed,
             None => !self.deny_private || is_public(ip),
         }
-    }
-}
-
-impl fmt::Debug for AddressPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AddressPolicy")
-            .field("deny_private", &self.deny_private)
-            .field("deny_unresolved", &self.deny_unresolved)
-            .field("rules", &self.rules)
-            .field("hook", &self.hook.is_some())
-            .finish()
     }
 }
 

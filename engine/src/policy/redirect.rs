@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::LimitExceeded;
+use crate::hook::Hook;
 use crate::proto::{Response, is_redirect, without_userinfo};
 
 /// Whether redirects are followed, how many, and which.
@@ -16,15 +17,16 @@ use crate::proto::{Response, is_redirect, without_userinfo};
 /// assert_eq!(Redirects::default(), Redirects::none());
 /// let as_browsers = Redirects::limit(20);
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Redirects {
     /// `None`: redirects are not followed.
     limit: Option<u32>,
-    hook: Option<RedirectHook>,
+    hook: Option<Hook<RedirectFn>>,
 }
 
 /// Decides about a redirect that would be followed, and may change how.
 pub type RedirectHook = Arc<dyn Fn(&mut Redirect<'_>) -> RedirectAction + Send + Sync>;
+type RedirectFn = dyn Fn(&mut Redirect<'_>) -> RedirectAction + Send + Sync;
 
 /// What a [`RedirectHook`] decides.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -108,14 +110,14 @@ impl Redirects {
     /// };
     /// ```
     pub fn hook(mut self, hook: RedirectHook) -> Self {
-        self.hook = Some(hook);
+        self.hook = Some(Hook(hook));
         self
     }
 
     /// What the hook decides.
     pub(crate) fn steer(&self, redirect: &mut Redirect<'_>) -> RedirectAction {
         let hook = self.hook.as_ref();
-        hook.map_or(RedirectAction::Follow, |hook| hook(redirect))
+        hook.map_or(RedirectAction::Follow, |Hook(hook)| hook(redirect))
     }
 
     /// What to do with a response, after `followed` redirects.
@@ -133,29 +135,6 @@ impl Redirects {
             }
             Some(_) => Ok(follow),
         }
-    }
-}
-
-/// Hooks are equal if they are clones of the same.
-impl PartialEq for Redirects {
-    fn eq(&self, other: &Self) -> bool {
-        let same_hook = match (&self.hook, &other.hook) {
-            (None, None) => true,
-            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
-            _ => false,
-        };
-        self.limit == other.limit && same_hook
-    }
-}
-
-impl Eq for Redirects {}
-
-impl fmt::Debug for Redirects {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redirects")
-            .field("limit", &self.limit)
-            .field("hook", &self.hook.as_ref().map(|_| "..."))
-            .finish()
     }
 }
 

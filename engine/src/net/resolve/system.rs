@@ -1,6 +1,5 @@
 //! Name lookup by the system's C library. `getaddrinfo` blocks, so it runs on a few threads.
 
-use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -22,6 +21,7 @@ use crate::time::Time;
 ///
 /// let resolver = SystemResolver::new().max_threads(2);
 /// ```
+#[derive(Debug)]
 pub struct SystemResolver {
     max_threads: usize,
     threads: usize,
@@ -29,11 +29,13 @@ pub struct SystemResolver {
 }
 
 /// What the threads share.
+#[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
 }
 
+#[derive(Debug)]
 struct State {
     queue: LookupQueue<Reply>,
     idle_threads: usize,
@@ -145,9 +147,8 @@ impl Resolver for SystemResolver {
         {
             let failed = cannot_start(&error);
             let replies = self.shared.lock().queue.take_waiting();
-            return replies
-                .into_iter()
-                .for_each(|reply| reply.answer(failed.clone()));
+            let replies = replies.into_iter();
+            return replies.for_each(|reply| reply.answer(failed.clone()));
         }
         self.shared.changed.notify_one();
     }
@@ -167,15 +168,6 @@ impl Drop for SystemResolver {
         self.shared.changed.notify_all();
         // Dropping a reply answers it.
         drop(replies);
-    }
-}
-
-impl fmt::Debug for SystemResolver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SystemResolver")
-            .field("max_threads", &self.max_threads)
-            .field("threads", &self.threads)
-            .finish()
     }
 }
 
