@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::hosts::{Addresses, Hosts};
+use super::hosts::{Addresses, HostRoute, Hosts};
 use super::names::Names;
 use super::telemetry::Telemetry;
 use super::throttle::Throttling;
@@ -77,6 +77,8 @@ struct Opening {
     /// When the last lookup of a name began.
     lookup_began: Time,
     stage: Stage,
+    /// The end of the time limit for the lookup of the name, or for all attempts of the race together.
+    until: Option<Time>,
     /// The call that the opening is for. The connection may serve another one.
     call: Option<CallKey>,
     limits: Timeouts,
@@ -101,19 +103,22 @@ struct Opening {
 enum Stage {
     /// No lookup is in flight: the opening has just begun, or its name has just been answered.
     Begun,
-    /// The name is being looked up, until this time at the latest.
-    Resolving {
-        name: Arc<str>,
-        until: Option<Time>,
-    },
+    /// The name is being looked up.
+    Resolving(Arc<str>),
     Racing {
         race: Race,
         /// The running attempts, in the order in which they began.
         running: Vec<ConnKey>,
-        /// The end of the time limit for all attempts together.
-        until: Option<Time>,
     },
     Handshaking(ConnKey),
+}
+
+impl Opening {
+    /// The address of the server, if the SOCKS5 proxy is told an address.
+    fn socks_server(&self, route: &HostRoute) -> Option<Address> {
+        let (_, port) = route.socks_target.as_ref()?;
+        Some(SocketAddr::new(self.socks_address?, *port).into())
+    }
 }
 
 impl Connector {
@@ -141,7 +146,7 @@ impl Connector {
             return (Phase::Queue, None);
         };
         let (phase, conn) = match &opening.stage {
-            Stage::Begun | Stage::Resolving { .. } => (Phase::Resolve, None),
+            Stage::Begun | Stage::Resolving(_) => (Phase::Resolve, None),
             Stage::Racing { running, .. } => (Phase::Connect, running.last()),
             Stage::Handshaking(conn) => (
                 reactor.handshake_phase(*conn).unwrap_or(Phase::Tls),
@@ -210,6 +215,7 @@ impl<N: Net> Opener<'_, N> {
             began: now,
             lookup_began: now,
             stage: Stage::Begun,
+            until: None,
             call,
             limits,
             has_own_limits,
@@ -234,23 +240,19 @@ impl<N: Net> Opener<'_, N> {
     /// The timer of an opening has fired: begins another attempt, or ends the opening at its time limit.
     pub(super) fn opening_due(&mut self, key: OpeningKey) -> Option<Opened> {
         let now = self.reactor.now();
-        let (until, running) = match &self.connector.openings.get(key)?.stage {
-            Stage::Resolving { until, .. } => {
-                return match until.is_some_and(|until| until <= now) {
-                    true => self.resolve_failed(key, TimeLimit::Resolve.into()),
-                    false => None,
-                };
+        let opening = self.connector.openings.get(key)?;
+        let is_late = opening.until.is_some_and(|until| until <= now);
+        match &opening.stage {
+            Stage::Resolving(_) if is_late => self.resolve_failed(key, TimeLimit::Resolve.into()),
+            Stage::Racing { running, .. } if is_late => {
+                let remote = running.last().and_then(|conn| self.reactor.remote(*conn));
+                let late = Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing)
+                    .with_remote(remote.cloned());
+                self.fail(key, Some(late))
             }
-            Stage::Racing { until, running, .. } => (until, running),
-            Stage::Begun | Stage::Handshaking(_) => return None,
-        };
-        if until.is_some_and(|until| until <= now) {
-            let remote = running.last().and_then(|conn| self.reactor.remote(*conn));
-            let late = Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing)
-                .with_remote(remote.cloned());
-            return self.fail(key, Some(late));
+            Stage::Racing { .. } => self.go_on_racing(key),
+            Stage::Begun | Stage::Resolving(_) | Stage::Handshaking(_) => None,
         }
-        self.go_on_racing(key)
     }
 
     /// A handshake has failed. If a SOCKS5 proxy did not reach an address and the server has another one, the opening
@@ -260,9 +262,8 @@ impl<N: Net> Opener<'_, N> {
         if is_unreached(&error)
             && let Some(opening) = self.connector.openings.get_mut(key)
             && let Some(host) = self.hosts.get(opening.slot.host)
-            && let (Some(ip), Some((_, port))) = (opening.socks_address, &host.route.socks_target)
+            && let Some(address) = opening.socks_server(&host.route)
         {
-            let address = SocketAddr::new(ip, *port).into();
             self.connector.avoided.note_failed(now, &address);
             if let Some(next) = opening.socks_addresses_left.pop() {
                 opening.socks_address = Some(next);
@@ -369,7 +370,7 @@ impl<N: Net> Opener<'_, N> {
     fn end_stage(&mut self, opening: &Opening) {
         match &opening.stage {
             Stage::Begun => {}
-            Stage::Resolving { name, .. } => {
+            Stage::Resolving(name) => {
                 if !opening.keeps_room {
                     self.hosts.lookup_ended(opening.slot.host);
                 }
@@ -410,13 +411,14 @@ impl<N: Net> Opener<'_, N> {
         let names = self.connector.names.as_mut()?;
         match names.lookup(now, name, port) {
             Found::Pending => {
-                let limit = opening.limits.resolve;
-                let until = limit.and_then(|limit| opening.lookup_began.checked_add(limit));
                 let name = names.wait(name, key, |waits| {
                     self.connector.openings.get(waits).is_some()
                 });
                 let opening = self.connector.openings.get_mut(key)?;
-                opening.stage = Stage::Resolving { name, until };
+                opening.stage = Stage::Resolving(name);
+                let limit = opening.limits.resolve;
+                opening.until = limit.and_then(|limit| opening.lookup_began.checked_add(limit));
+                let until = opening.until;
                 if !opening.keeps_room {
                     self.hosts.lookup_began(opening.slot.host);
                 }

@@ -1,8 +1,5 @@
 //! The race over the addresses of a host (RFC 8305 §5): attempts begin one after the other until one of them connects.
 
-use std::net::SocketAddr;
-use std::time::Duration;
-
 use super::{Opened, Opener, Stage};
 use crate::address::Address;
 use crate::client::ObserverEvent;
@@ -15,24 +12,17 @@ use crate::reactor::{ConnKey, HostKey, OpeningKey, Server, Step};
 impl<N: Net> Opener<'_, N> {
     pub(super) fn begin_race(&mut self, key: OpeningKey, order: Vec<Address>) -> Option<Opened> {
         let now = self.reactor.now();
-        let limit = self.connector.openings.get(key)?.limits.connect;
+        let delay = self.connector.attempt_delay;
+        let opening = self.connector.openings.get_mut(key)?;
+        opening.fail_over_at = self.connector.fails_over.then(|| later(now, delay));
+        let limit = opening.limits.connect;
+        opening.until = limit.and_then(|limit| now.checked_add(limit));
         // A short limit is divided among the addresses, so that the first address does not use up all of it.
         let share = limit.map(|limit| limit / order.len().max(1) as u32);
-        let delay = share
-            .into_iter()
-            .chain([self.connector.attempt_delay])
-            .min();
-        let delay: Duration = delay.unwrap_or_default();
-        let opening = self.connector.openings.get_mut(key)?;
-        opening.fail_over_at = self
-            .connector
-            .fails_over
-            .then(|| later(now, self.connector.attempt_delay));
-        opening.stage = Stage::Racing {
-            race: Race::new(now, order, delay),
-            running: Vec::new(),
-            until: limit.and_then(|limit| now.checked_add(limit)),
-        };
+        let delay = share.map_or(delay, |share| share.min(delay));
+        let race = Race::new(now, order, delay);
+        let running = Vec::new();
+        opening.stage = Stage::Racing { race, running };
         self.go_on_racing(key)
     }
 
@@ -41,12 +31,8 @@ impl<N: Net> Opener<'_, N> {
         let now = self.reactor.now();
         loop {
             let opening = self.connector.openings.get_mut(key)?;
-            let Stage::Racing {
-                race,
-                running,
-                until,
-            } = &mut opening.stage
-            else {
+            let socks_server = opening.socks_server(&self.hosts.get(opening.slot.host)?.route);
+            let Stage::Racing { race, running } = &mut opening.stage else {
                 return None;
             };
             let slot = opening.slot;
@@ -59,13 +45,9 @@ impl<N: Net> Opener<'_, N> {
                 Some(_) => &self.connector.allowed_proxies,
                 None => own.as_deref().unwrap_or(&self.connector.allowed),
             };
-            let server = match (&host.route.proxy, &host.route.socks_target) {
-                (None, _) => Server::Remote,
-                (Some(_), Some((_, port))) => {
-                    let ip = opening.socks_address;
-                    Server::Behind(ip.map(|ip| SocketAddr::new(ip, *port).into()))
-                }
-                (Some(_), None) => Server::Behind(None),
+            let server = match host.route.proxy {
+                None => Server::Remote,
+                Some(_) => Server::Behind(socks_server),
             };
             match race.poll(now, room && !self.hosts.cap.is_full()) {
                 RaceStep::Begin(address) => {
@@ -114,7 +96,10 @@ impl<N: Net> Opener<'_, N> {
                     note_racing(self.hosts, slot.host, before, before - 1);
                 }
                 RaceStep::Wait(next) => {
-                    let due = next.into_iter().chain(*until).chain(opening.fail_over_at);
+                    let due = next
+                        .into_iter()
+                        .chain(opening.until)
+                        .chain(opening.fail_over_at);
                     if let (Some(due), Some(&conn)) = (due.min(), running.last()) {
                         self.reactor.set_connect_due(conn, due);
                     }
@@ -130,11 +115,9 @@ impl<N: Net> Opener<'_, N> {
     pub(in crate::client) fn slow_host(&mut self, key: OpeningKey) -> Option<HostKey> {
         let now = self.reactor.now();
         let opening = self.connector.openings.get_mut(key)?;
-        let is_over = match &opening.stage {
-            Stage::Racing { until, .. } => until.is_some_and(|until| until <= now),
-            Stage::Begun | Stage::Resolving { .. } | Stage::Handshaking(_) => true,
-        };
-        if is_over || opening.fail_over_at.is_none_or(|at| at > now) {
+        let is_over = opening.until.is_some_and(|until| until <= now);
+        let is_racing = matches!(opening.stage, Stage::Racing { .. }) && !is_over;
+        if !is_racing || opening.fail_over_at.is_none_or(|at| at > now) {
             return None;
         }
         opening.fail_over_at = Some(later(now, self.connector.attempt_delay));
@@ -150,7 +133,7 @@ impl<N: Net> Opener<'_, N> {
     ) -> Option<Opened> {
         let now = self.reactor.now();
         let opening = self.connector.openings.get_mut(key)?;
-        let Stage::Racing { race, running, .. } = &mut opening.stage else {
+        let Stage::Racing { race, running } = &mut opening.stage else {
             return None;
         };
         let before = running.len();
@@ -204,23 +187,17 @@ impl<N: Net> Opener<'_, N> {
             });
             self.connector.avoided.note_reached(remote);
         }
-        let steps = self
-            .hosts
-            .get(host)
-            .map(|host| host.route.handshakes.clone());
-        let steps = match (steps, socks_address) {
-            (Some(steps), Some(ip)) => Some(Step::with_socks_address(&steps, ip)),
-            (steps, _) => steps,
-        };
-        match steps {
-            Some(steps) if !steps.is_empty() => {
-                opening.stage = Stage::Handshaking(conn);
-                let limit = opening.limits.handshake;
-                self.reactor.begin_handshakes(conn, key, steps, limit);
-                None
-            }
-            _ => self.ready(key, conn),
+        let mut steps = self.hosts.get(host)?.route.handshakes.clone();
+        if let Some(ip) = socks_address {
+            steps = Step::with_socks_address(&steps, ip);
         }
+        if steps.is_empty() {
+            return self.ready(key, conn);
+        }
+        opening.stage = Stage::Handshaking(conn);
+        let limit = opening.limits.handshake;
+        self.reactor.begin_handshakes(conn, key, steps, limit);
+        None
     }
 }
 
