@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Timings;
 use crate::error::{Error, ErrorKind};
+use crate::policy::buckets::{self, bucket_end};
 
 /// Statistics of the calls of a client so far: a snapshot.
 ///
@@ -223,7 +224,12 @@ impl Histogram {
             .iter()
             .enumerate()
             .filter(|(_, count)| **count > 0);
-        filled.map(|(index, count)| (Duration::from_micros(bucket_end(index)), *count))
+        filled.map(|(index, count)| {
+            (
+                Duration::from_micros(bucket_end::<STEP_BITS>(index)),
+                *count,
+            )
+        })
     }
 
     /// Adds the durations of another histogram.
@@ -420,31 +426,14 @@ fn add(counter: &AtomicU64, n: u64) {
     counter.store(sum, Ordering::Relaxed);
 }
 
-/// Buckets are linear within each power of two: below `STEPS` one for each number, then `STEPS` for each power.
+/// The last bucket also counts greater numbers.
 fn bucket(micros: u64) -> usize {
-    if micros < STEPS {
-        return micros as usize;
-    }
-    let power = micros.ilog2();
-    let step = (micros >> (power - STEP_BITS)) & (STEPS - 1);
-    let index = u64::from(power - STEP_BITS + 1) * STEPS + step;
-    (index as usize).min(BUCKETS - 1)
-}
-
-/// The greatest number of a bucket. The last bucket also counts greater numbers.
-fn bucket_end(index: usize) -> u64 {
-    let index = index as u64;
-    if index < STEPS {
-        return index;
-    }
-    let (row, step) = (index / STEPS, index % STEPS);
-    ((STEPS + step + 1) << (row - 1)) - 1
+    buckets::bucket::<STEP_BITS>(micros).min(BUCKETS - 1)
 }
 
 const STEP_BITS: u32 = 4;
-const STEPS: u64 = 1 << STEP_BITS;
 /// Up to 2^36 µs.
-const BUCKETS: usize = (36 - STEP_BITS as usize + 1) * STEPS as usize;
+const BUCKETS: usize = (36 - STEP_BITS as usize + 1) << STEP_BITS;
 
 #[cfg(test)]
 mod tests {
@@ -457,7 +446,7 @@ mod tests {
             [two - 1, two, two + 1, two + two / 3]
         }));
         for micros in numbers {
-            let end = bucket_end(bucket(micros));
+            let end = bucket_end::<STEP_BITS>(bucket(micros));
             assert!(
                 end >= micros && end - micros <= micros / 16,
                 "{micros} {end}"

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::buckets::{self, bucket_end};
+
 /// A limit that follows the usual latency: the 95th percentile of recent latencies times a factor, within bounds.
 ///
 /// ```
@@ -148,23 +150,16 @@ impl Latencies {
 /// The bucket of a latency: eight for each power of two of microseconds from 8 on, and one for each microsecond below.
 fn bucket(latency: Duration) -> usize {
     let micros = u32::try_from(latency.as_micros()).unwrap_or(u32::MAX);
-    if micros < 8 {
-        return micros as usize;
-    }
-    let power = micros.ilog2();
-    let eighth = (micros >> (power - 3)) & 7;
-    ((power - 2) * 8 + eighth) as usize
+    buckets::bucket::<EIGHTHS>(micros.into())
 }
 
 /// The end of a bucket: a little more than its longest latency.
 fn upper_end(bucket: usize) -> Duration {
-    let micros = match bucket as u64 {
-        small @ 0..8 => small + 1,
-        bucket => (8 + bucket % 8 + 1) << (bucket / 8 - 1),
-    };
-    Duration::from_micros(micros)
+    Duration::from_micros(bucket_end::<EIGHTHS>(bucket) + 1)
 }
 
+/// Each power of two has eight buckets.
+const EIGHTHS: u32 = 3;
 /// Enough for more than an hour.
 const BUCKETS: usize = 30 * 8;
 

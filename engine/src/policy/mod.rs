@@ -6,6 +6,7 @@ mod address;
 mod backoff;
 mod balance;
 mod breaker;
+pub(crate) mod buckets;
 mod budget;
 mod dial;
 mod dns;
