@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::str::SplitAsciiWhitespace;
 use std::time::Duration;
 
 use super::NameServers;
@@ -23,13 +24,8 @@ pub(super) fn name_servers(
     let mut conf = NameServers::new([]);
     conf.search = search;
     let mut unusable = None;
-    for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
-        // Comments stand at the start of a line; some files have them after a value, too.
-        let Ok(line) = std::str::from_utf8(line) else {
-            continue;
-        };
-        let line = line.split(['#', ';']).next().unwrap_or_default();
-        let mut words = line.split_ascii_whitespace();
+    // Comments stand at the start of a line; some files have them after a value, too.
+    for (number, mut words) in lines(text, &['#', ';']).enumerate() {
         match words.next() {
             Some("nameserver") => {
                 let value = words.next().unwrap_or_default();
@@ -96,6 +92,18 @@ pub(super) fn interface_index(name: &str) -> Option<u32> {
     index.trim().parse().ok()
 }
 
+/// The words of each line, without its comment. A line that is not UTF-8 has none.
+fn lines<'a>(
+    text: &'a [u8],
+    comment: &'static [char],
+) -> impl Iterator<Item = SplitAsciiWhitespace<'a>> {
+    text.split(|byte| *byte == b'\n').map(move |line| {
+        let line = std::str::from_utf8(line).unwrap_or_default();
+        let line = line.split(comment).next().unwrap_or_default();
+        line.split_ascii_whitespace()
+    })
+}
+
 fn domain(word: &str) -> String {
     word.strip_suffix('.').unwrap_or(word).to_ascii_lowercase()
 }
@@ -109,12 +117,7 @@ pub(super) struct HostsFile {
 impl HostsFile {
     pub(super) fn parse(text: &[u8]) -> Self {
         let mut hosts = Self::default();
-        for line in text.split(|byte| *byte == b'\n') {
-            let Ok(line) = std::str::from_utf8(line) else {
-                continue;
-            };
-            let line = line.split('#').next().unwrap_or_default();
-            let mut words = line.split_ascii_whitespace();
+        for mut words in lines(text, &['#']) {
             let Some(ip) = words.next().and_then(|word| word.parse::<IpAddr>().ok()) else {
                 continue;
             };
