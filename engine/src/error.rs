@@ -23,8 +23,6 @@ pub use self::limit::LimitExceeded;
 pub use self::misuse::{Misuse, Part};
 pub use self::proxy::{ProxyFault, SocksReply};
 pub use self::shortage::Shortage;
-#[cfg(feature = "tls")]
-pub(crate) use self::tls::TlsConfigCause;
 pub use self::tls::{ContentlessRecords, TlsAlert, TlsConfigError, TlsFault, TlsPart};
 pub use self::url::UrlError;
 pub(crate) use self::url::redacted;
@@ -155,7 +153,7 @@ impl Error {
     /// # Ok::<(), courser::Error>(())
     /// ```
     pub fn what(&self) -> impl fmt::Display + '_ {
-        What(&self.0)
+        &self.0
     }
 
     /// Whether no connection was made: the address could not be reached in time or at all, or a proxy did not connect to it.
@@ -213,17 +211,15 @@ impl fmt::Display for Error {
         if let Some(place) = &self.0.place {
             write!(f, "{place}: ")?;
         }
-        What(&self.0).fmt(f)
+        self.0.fmt(f)
     }
 }
 
-/// The cause of an error.
-struct What<'a>(&'a Inner);
-
-impl fmt::Display for What<'_> {
+/// Shows the cause.
+impl fmt::Display for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let phase = self.0.phase;
-        match &self.0.kind {
+        let phase = self.phase;
+        match &self.kind {
             ErrorKind::Misuse(misuse) => misuse.fmt(f),
             ErrorKind::Peer(fault) => fault.fmt(f),
             ErrorKind::Redirect { location, fault } => {

@@ -223,35 +223,21 @@ impl fmt::Display for TlsAlert {
 pub struct TlsConfigError {
     part: TlsPart,
     path: Option<PathBuf>,
-    cause: TlsConfigCause,
-}
-
-/// Why a part of a [`TlsConfig`](crate::TlsConfig) cannot be used.
-#[derive(Debug)]
-#[cfg_attr(
-    not(feature = "tls"),
-    expect(dead_code, reason = "nothing is configured")
-)]
-pub(crate) enum TlsConfigCause {
-    Io(io::Error),
-    Missing,
-    Encrypted,
-    Invalid(String),
+    cause: Box<dyn std::error::Error + Send + Sync>,
 }
 
 impl TlsConfigError {
     #[cfg(feature = "tls")]
-    pub(crate) fn new(part: TlsPart, path: Option<&Path>, cause: TlsConfigCause) -> Self {
+    pub(crate) fn new(
+        part: TlsPart,
+        path: Option<&Path>,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
         Self {
             part,
             path: path.map(Path::to_owned),
-            cause,
+            cause: cause.into(),
         }
-    }
-
-    #[cfg(feature = "tls")]
-    pub(crate) fn invalid(part: TlsPart, path: Option<&Path>, error: impl fmt::Display) -> Self {
-        Self::new(part, path, TlsConfigCause::Invalid(error.to_string()))
     }
 
     /// The part of the configuration that is wrong.
@@ -271,21 +257,14 @@ impl fmt::Display for TlsConfigError {
         if let Some(path) = &self.path {
             write!(f, " in {}", path.display())?;
         }
-        match &self.cause {
-            TlsConfigCause::Io(error) => write!(f, ": {error}"),
-            TlsConfigCause::Missing => f.write_str(": nothing found"),
-            TlsConfigCause::Encrypted => f.write_str(": encrypted keys cannot be read"),
-            TlsConfigCause::Invalid(why) => write!(f, ": {why}"),
-        }
+        write!(f, ": {}", self.cause)
     }
 }
 
 impl std::error::Error for TlsConfigError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.cause {
-            TlsConfigCause::Io(error) => Some(error),
-            _ => None,
-        }
+        let cause = self.cause.downcast_ref::<io::Error>();
+        cause.map(|error| error as &(dyn std::error::Error + 'static))
     }
 }
 

@@ -22,7 +22,7 @@ use rustls::{
 
 use self::pins::Verifier;
 use super::{ALPN, parse_name};
-use crate::error::{TlsConfigCause, TlsConfigError, TlsPart};
+use crate::error::{TlsConfigError, TlsPart};
 
 /// What a TLS client trusts, offers and sends.
 ///
@@ -164,8 +164,8 @@ impl TlsConfig {
             None => Arc::new(self.client_config()?),
         };
         let server_name = self.server_name.as_deref().map(parse_name).transpose();
-        let server_name = server_name
-            .map_err(|fault| TlsConfigError::invalid(TlsPart::ServerName, None, fault))?;
+        let server_name =
+            server_name.map_err(|fault| TlsConfigError::new(TlsPart::ServerName, None, fault))?;
         Ok(TlsIdentity(Arc::new(Identity {
             client,
             server_name,
@@ -175,33 +175,28 @@ impl TlsConfig {
 
     /// Checks a configuration of the caller.
     fn check_own(&self, own: &ClientConfig) -> Result<(), TlsConfigError> {
-        let invalid = |what| Err(TlsConfigError::invalid(TlsPart::Rustls, None, what));
+        let invalid = |what| Err(TlsConfigError::new(TlsPart::Rustls, None, what));
         let is_http1 = |protocol: &Vec<u8>| protocol == ALPN || protocol == b"http/1.0";
         if !own.alpn_protocols.iter().all(is_http1) {
             return invalid("it offers another protocol than HTTP/1.1");
         }
-        match self.has_defaults() {
-            true => Ok(()),
-            false => invalid("other options are set, too"),
-        }
-    }
-
-    /// Whether the options for which a configuration of the caller stands have their defaults.
-    fn has_defaults(&self) -> bool {
         let others = Self {
             server_name: None,
             rustls: None,
             ..self.clone()
         };
         // `Debug` shows each option, also those that cannot be compared.
-        format!("{others:?}") == format!("{:?}", Self::default())
+        match format!("{others:?}") == format!("{:?}", Self::default()) {
+            true => Ok(()),
+            false => invalid("other options are set, too"),
+        }
     }
 
     fn client_config(&self) -> Result<ClientConfig, TlsConfigError> {
         let provider = Arc::new(self.provider()?);
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&self.versions()?)
-            .map_err(|error| TlsConfigError::invalid(TlsPart::Versions, None, error))?;
+            .map_err(|error| TlsConfigError::new(TlsPart::Versions, None, error))?;
         let keys = self.pinned_keys.iter().map(|pin| pins::hash(pin));
         let mut verifier = Verifier {
             keys: keys.collect::<Result<_, _>>()?,
@@ -222,7 +217,7 @@ impl TlsConfig {
                 let key = own.key.private_key()?;
                 builder.with_client_auth_cert(chain, key).map_err(|error| {
                     let path = own.chain.path();
-                    TlsConfigError::invalid(TlsPart::ClientCertificate, path, error)
+                    TlsConfigError::new(TlsPart::ClientCertificate, path, error)
                 })?
             }
         };
@@ -234,7 +229,7 @@ impl TlsConfig {
             // Their places are made at once.
             sessions if sessions > MOST_SESSIONS => {
                 let why = format!("{sessions} are more than {MOST_SESSIONS}");
-                return Err(TlsConfigError::invalid(TlsPart::Resumption, None, why));
+                return Err(TlsConfigError::new(TlsPart::Resumption, None, why));
             }
             sessions => Resumption::in_memory_sessions(sessions),
         };
@@ -266,7 +261,7 @@ impl TlsConfig {
         }
         if versions.is_empty() {
             let why = "the lowest is above the highest";
-            return Err(TlsConfigError::invalid(TlsPart::Versions, None, why));
+            return Err(TlsConfigError::new(TlsPart::Versions, None, why));
         }
         Ok(versions)
     }
@@ -285,7 +280,7 @@ impl TlsConfig {
                 let path = source.path();
                 roots
                     .add(certificate.clone())
-                    .map_err(|error| TlsConfigError::invalid(TlsPart::Roots, path, error))?;
+                    .map_err(|error| TlsConfigError::new(TlsPart::Roots, path, error))?;
                 verifier.given.push(certificate);
             }
         }
@@ -304,7 +299,7 @@ impl TlsConfig {
                 rustls::client::VerifierBuilderError::NoRootAnchors => TlsPart::Roots,
                 _ => TlsPart::Crl,
             };
-            TlsConfigError::invalid(part, None, error)
+            TlsConfigError::new(part, None, error)
         })?;
         verifier.chains = Some(chains);
         if !self.crls.is_empty() {
@@ -357,8 +352,7 @@ fn chosen<T: Copy>(
     let find = |name: &String| {
         let is_named = |one: &&T| name_of(one).is_some_and(|own| own.eq_ignore_ascii_case(name));
         let found = all.iter().find(is_named).copied();
-        found
-            .ok_or_else(|| TlsConfigError::invalid(part, None, format_args!("{name:?} is unknown")))
+        found.ok_or_else(|| TlsConfigError::new(part, None, format!("{name:?} is unknown")))
     };
     names.iter().map(find).collect()
 }
@@ -434,22 +428,18 @@ impl PemOrDer {
         }
     }
 
-    fn wrong(&self, part: TlsPart, cause: TlsConfigCause) -> TlsConfigError {
-        TlsConfigError::new(part, self.path(), cause)
-    }
-
     /// The bytes, and whether they are PEM.
     fn load(&self, part: TlsPart) -> Result<(Vec<u8>, bool), TlsConfigError> {
         let bytes = match self {
             Self::File(path) => fs::read(path),
             Self::Bytes(bytes) => Ok(bytes.clone()),
         };
-        let bytes = bytes.map_err(|error| self.wrong(part, TlsConfigCause::Io(error)))?;
+        let bytes = bytes.map_err(|error| TlsConfigError::new(part, self.path(), error))?;
         let is_pem = memchr::memmem::find(&bytes, b"-----BEGIN ").is_some();
         // Every item in DER that is read here is a SEQUENCE.
         match is_pem || bytes.first() == Some(&0x30) {
             true => Ok((bytes, is_pem)),
-            false => Err(self.wrong(part, TlsConfigCause::Missing)),
+            false => Err(TlsConfigError::new(part, self.path(), MISSING)),
         }
     }
 
@@ -460,9 +450,9 @@ impl PemOrDer {
         }
         let items: Result<Vec<T>, pem::Error> = T::pem_slice_iter(&bytes).collect();
         match items {
-            Ok(items) if items.is_empty() => Err(self.wrong(part, TlsConfigCause::Missing)),
+            Ok(items) if items.is_empty() => Err(TlsConfigError::new(part, self.path(), MISSING)),
             Ok(items) => Ok(items),
-            Err(error) => Err(TlsConfigError::invalid(part, self.path(), error)),
+            Err(error) => Err(TlsConfigError::new(part, self.path(), error)),
         }
     }
 
@@ -471,16 +461,16 @@ impl PemOrDer {
         let (bytes, is_pem) = self.load(part)?;
         if !is_pem {
             return PrivateKeyDer::try_from(bytes)
-                .map_err(|error| TlsConfigError::invalid(part, self.path(), error));
+                .map_err(|error| TlsConfigError::new(part, self.path(), error));
         }
         PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| {
             let encrypted = memchr::memmem::find(&bytes, b"ENCRYPTED").is_some();
             let cause = match error {
-                _ if encrypted => TlsConfigCause::Encrypted,
-                pem::Error::NoItemsFound => TlsConfigCause::Missing,
-                error => TlsConfigCause::Invalid(error.to_string()),
+                _ if encrypted => "encrypted keys cannot be read".to_owned(),
+                pem::Error::NoItemsFound => MISSING.to_owned(),
+                error => error.to_string(),
             };
-            self.wrong(part, cause)
+            TlsConfigError::new(part, self.path(), cause)
         })
     }
 }
@@ -574,12 +564,12 @@ impl fmt::Debug for TlsIdentity {
 fn add_native_roots(store: &mut RootCertStore) -> Result<(), TlsConfigError> {
     let loaded = rustls_native_certs::load_native_certs();
     if let Some(error) = loaded.errors.first() {
-        return Err(TlsConfigError::invalid(TlsPart::Roots, None, error));
+        return Err(TlsConfigError::new(TlsPart::Roots, None, error.to_string()));
     }
     match store.add_parsable_certificates(loaded.certs) {
         (0, _) => {
             let why = "the system has no certificate authorities";
-            Err(TlsConfigError::invalid(TlsPart::Roots, None, why))
+            Err(TlsConfigError::new(TlsPart::Roots, None, why))
         }
         _ => Ok(()),
     }
@@ -594,9 +584,9 @@ fn open_key_log() -> Result<Arc<KeyLogFile>, TlsConfigError> {
             .create(true)
             .mode(0o600)
             .open(&path)
-            .map_err(|error| {
-                TlsConfigError::new(TlsPart::KeyLog, Some(&path), TlsConfigCause::Io(error))
-            })?;
+            .map_err(|error| TlsConfigError::new(TlsPart::KeyLog, Some(&path), error))?;
     }
     Ok(Arc::new(KeyLogFile::new()))
 }
+
+const MISSING: &str = "nothing found";

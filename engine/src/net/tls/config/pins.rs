@@ -30,7 +30,7 @@ pub(super) fn hash(pin: &str) -> Result<[u8; 32], TlsConfigError> {
         .and_then(|hash| hash.try_into().ok())
         .ok_or_else(|| {
             let what = format!("{pin:?} is not sha256// and the base64 of 32 bytes");
-            TlsConfigError::invalid(TlsPart::PinnedKeys, None, what)
+            TlsConfigError::new(TlsPart::PinnedKeys, None, what)
         })
 }
 
