@@ -21,9 +21,7 @@ use std::net::IpAddr;
 
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
 use rustls::pki_types::{DnsName, ServerName};
-use rustls::unbuffered::{
-    ConnectionState, EncodeError, EncodeTlsData, UnbufferedStatus, WriteTraffic,
-};
+use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, UnbufferedStatus};
 use rustls::{HandshakeKind, ProtocolVersion};
 
 pub use config::{
@@ -393,43 +391,57 @@ impl Tls {
         if self.out.counted == total {
             return Ok(());
         }
-        self.prepare_to_write(lower)?;
+        if !self.leftover.is_empty() || self.conn.wants_write() {
+            // Pending messages come first.
+            let mut leftover = std::mem::take(&mut self.leftover);
+            let end = leftover.len();
+            let decrypted = self.advance(&mut leftover, 0, end);
+            let decrypted = decrypted.map_err(|fault| self.fail(fault, lower))?;
+            leftover.drain(..decrypted.used);
+            self.leftover = leftover;
+            self.out.flush(lower)?;
+        }
         if !self.out.is_empty() {
             return Ok(());
         }
         let mut cursor = PlaintextCursor { parts, at: 0 };
         cursor.skip(self.out.counted);
         let (gathered, ciphertext) = scratch.split_at_mut(MAX_PLAINTEXT);
-        let mut batch = Batch::default();
-        match self.conn.process_tls_records(&mut self.leftover).state {
-            Ok(ConnectionState::WriteTraffic(mut traffic)) => {
-                while let Some(plaintext) = cursor.next_record(gathered) {
-                    if !batch.add(&mut traffic, plaintext, ciphertext)? {
-                        break;
-                    }
-                }
+        let state = self.conn.process_tls_records(&mut self.leftover).state;
+        let Ok(ConnectionState::WriteTraffic(mut traffic)) = state else {
+            return Err(TlsFault::Internal("not ready to write".to_owned()).into());
+        };
+        let (mut records, mut count, mut length) = ([Record::default(); BATCH], 0, 0);
+        while count < BATCH
+            && ciphertext.len() - length >= MAX_PLAINTEXT + RECORD_OVERHEAD
+            && let Some(plaintext) = cursor.next_record(gathered)
+        {
+            length += traffic
+                .encrypt(plaintext, &mut ciphertext[length..])
+                .map_err(|error| TlsFault::Internal(error.to_string()))?;
+            records[count].end = length;
+            records[count].plain = plaintext.len();
+            count += 1;
+        }
+        let (sent, result) = match lower.write(&ciphertext[..length]) {
+            Ok(0) => (0, Err(io::ErrorKind::WriteZero.into())),
+            Ok(n) => (n, Ok(())),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => (0, Ok(())),
+            Err(error) => (0, Err(error)),
+        };
+        // These records cannot be encrypted a second time, so they are kept even after an error.
+        let unsent = &ciphertext[sent..length];
+        self.out.bytes.extend_from_slice(unsent);
+        for Record { end, plain } in records.into_iter().take(count) {
+            match end.checked_sub(sent) {
+                None | Some(0) => self.out.counted += plain,
+                Some(end) => self.out.records.push(Record { end, plain }),
             }
-            _ => return Err(TlsFault::Internal("not ready to write".to_owned()).into()),
         }
-        batch.send(lower, ciphertext, &mut self.out)
-    }
-
-    /// Processes pending messages, so that the session can encrypt.
-    fn prepare_to_write(&mut self, lower: &mut dyn LowerStream) -> io::Result<()> {
-        if self.leftover.is_empty() && !self.conn.wants_write() {
-            return Ok(()); // the session can encrypt already
+        match result {
+            Err(_) if self.out.counted > 0 => Ok(()), // the next write returns this error
+            result => result,
         }
-        let mut leftover = std::mem::take(&mut self.leftover);
-        let end = leftover.len();
-        match self.advance(&mut leftover, 0, end) {
-            Ok(decrypted) => {
-                leftover.drain(..decrypted.used);
-                self.leftover = leftover;
-            }
-            Err(fault) => return Err(self.fail(fault, lower)),
-        }
-        self.out.flush(lower)?;
-        Ok(())
     }
 
     // ---- failing
@@ -497,6 +509,7 @@ struct PendingCiphertext {
     counted: usize,
 }
 
+#[derive(Clone, Copy, Default)]
 struct Record {
     /// Where the record ends in the ciphertext.
     end: usize,
@@ -553,63 +566,6 @@ impl PendingCiphertext {
             self.sent = 0;
         }
         Ok(done)
-    }
-}
-
-/// Records that are encrypted together and written with one call.
-#[derive(Default)]
-struct Batch {
-    records: [(usize, usize); BATCH],
-    count: usize,
-    length: usize,
-}
-
-impl Batch {
-    /// Encrypts one record and appends it. Returns false if the next one might not fit.
-    fn add(
-        &mut self,
-        traffic: &mut WriteTraffic<'_, ClientConnectionData>,
-        plaintext: &[u8],
-        ciphertext: &mut [u8],
-    ) -> io::Result<bool> {
-        let n = traffic
-            .encrypt(plaintext, &mut ciphertext[self.length..])
-            .map_err(|error| TlsFault::Internal(error.to_string()))?;
-        self.length += n;
-        self.records[self.count] = (self.length, plaintext.len());
-        self.count += 1;
-        let room = ciphertext.len() - self.length;
-        Ok(self.count < BATCH && room >= MAX_PLAINTEXT + RECORD_OVERHEAD)
-    }
-
-    /// Writes the batch. What the stream has no room for goes to `out`.
-    fn send(
-        self,
-        lower: &mut dyn LowerStream,
-        ciphertext: &[u8],
-        out: &mut PendingCiphertext,
-    ) -> io::Result<()> {
-        let bytes = &ciphertext[..self.length];
-        let (sent, result) = match lower.write(bytes) {
-            Ok(0) => (0, Err(io::ErrorKind::WriteZero.into())),
-            Ok(n) => (n, Ok(())),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => (0, Ok(())),
-            Err(error) => (0, Err(error)),
-        };
-        // These records cannot be encrypted a second time, so they are kept even after an error.
-        if sent < bytes.len() {
-            out.bytes.extend_from_slice(&bytes[sent..]);
-        }
-        for (end, plain) in &self.records[..self.count] {
-            match end.checked_sub(sent) {
-                None | Some(0) => out.counted += plain,
-                Some(end) => out.records.push(Record { end, plain: *plain }),
-            }
-        }
-        match result {
-            Err(_) if out.counted > 0 => Ok(()), // the next write returns this error
-            result => result,
-        }
     }
 }
 
