@@ -178,11 +178,8 @@ mod tests {
         };
         assert_eq!(conf, Ok(expected));
         let conf = parse(b"nameserver 1.1.1.1").unwrap();
-        let of_this_host = vec!["host.test".to_owned()];
-        assert_eq!(
-            (conf.ndots, conf.attempts, conf.search),
-            (1, 2, of_this_host)
-        );
+        assert_eq!((conf.ndots, conf.attempts), (1, 2));
+        assert_eq!(conf.search, ["host.test"]);
         let conf = parse(b"search\noptions ndots:x timeout attempts:-1").unwrap();
         assert_eq!((conf.ndots, conf.attempts, conf.search), (1, 2, vec![]));
     }

@@ -403,7 +403,16 @@ impl CurrentConfig {
             let text = read(resolv_conf)?;
             self.resolv_conf = version;
             self.interfaces.clear();
-            self.servers = parse_resolv_conf(resolv_conf, text, &mut self.interfaces);
+            let names = &mut self.interfaces;
+            let servers = text
+                .map_err(|error| error.to_string())
+                .and_then(|text| {
+                    name_servers(&text, domain_of_this_host(), &interface_index, names)
+                })
+                .and_then(Servers::new);
+            let path = resolv_conf.display();
+            self.servers =
+                servers.map_err(|what| DnsError::Config(format!("{path}: {what}").into()));
         }
         Ok(())
     }
@@ -416,19 +425,6 @@ fn read(path: &Path) -> Result<io::Result<Vec<u8>>, Shortage> {
         Some(shortage) => Err(shortage),
         None => Ok(text),
     }
-}
-
-/// Parses what was read, and adds the network interfaces that the file names.
-fn parse_resolv_conf(
-    path: &Path,
-    text: io::Result<Vec<u8>>,
-    interfaces: &mut Vec<(Box<str>, Option<u32>)>,
-) -> Result<Arc<Servers>, DnsError> {
-    let failed = |what: String| DnsError::Config(format!("{}: {what}", path.display()).into());
-    let text = text.map_err(|error| failed(error.to_string()))?;
-    name_servers(&text, domain_of_this_host(), &interface_index, interfaces)
-        .and_then(Servers::new)
-        .map_err(failed)
 }
 
 /// The default search list of the C library: the part of the host name after its first dot.

@@ -5,13 +5,12 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hickory_resolver::net::runtime::{
     DnsUdpSocket, RuntimeProvider, TokioHandle, TokioRuntimeProvider, TokioTime,
 };
-use tokio::io::ReadBuf;
 use tokio::net::UdpSocket;
 
 /// Opens sockets to one server.
@@ -74,9 +73,7 @@ impl DnsUdpSocket for ServerSocket {
         cx: &mut Context<'_>,
         buf: &mut [u8],
     ) -> Poll<io::Result<(usize, SocketAddr)>> {
-        let mut buf = ReadBuf::new(buf);
-        let from = ready!(self.socket.poll_recv_from(cx, &mut buf))?;
-        Poll::Ready(Ok((buf.filled().len(), from)))
+        DnsUdpSocket::poll_recv_from(&self.socket, cx, buf)
     }
 
     fn poll_send_to(

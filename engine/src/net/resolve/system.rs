@@ -79,15 +79,6 @@ impl SystemResolver {
             }),
         }
     }
-
-    fn start_thread(&mut self) -> std::io::Result<()> {
-        let shared = self.shared.clone();
-        thread::Builder::new()
-            .name("courser-dns".to_owned())
-            .spawn(move || shared.serve())?;
-        self.threads += 1;
-        Ok(())
-    }
 }
 
 impl Shared {
@@ -140,15 +131,18 @@ impl Resolver for SystemResolver {
         if let Err((reply, error)) = refused {
             return reply.answer(Answer::failed(error));
         }
-        if wants_thread
-            && self.threads < self.max_threads
-            && let Err(error) = self.start_thread()
-            && self.threads == 0
-        {
-            let failed = cannot_start(&error);
-            let replies = self.shared.lock().queue.take_waiting();
-            let replies = replies.into_iter();
-            return replies.for_each(|reply| reply.answer(failed.clone()));
+        if wants_thread && self.threads < self.max_threads {
+            let shared = self.shared.clone();
+            let thread = thread::Builder::new().name("courser-dns".to_owned());
+            match thread.spawn(move || shared.serve()) {
+                Ok(_) => self.threads += 1,
+                Err(error) if self.threads == 0 => {
+                    let failed = cannot_start(&error);
+                    let replies = self.shared.lock().queue.take_waiting().into_iter();
+                    return replies.for_each(|reply| reply.answer(failed.clone()));
+                }
+                Err(_) => {}
+            }
         }
         self.shared.changed.notify_one();
     }
@@ -174,28 +168,27 @@ impl Drop for SystemResolver {
 const MAX_WAITING: usize = 16_384;
 
 fn look_up(name: &str) -> Answer {
-    let addresses = match (name, 0).to_socket_addrs() {
-        Ok(addresses) => Ok(addresses.map(|at: SocketAddr| at.ip()).collect()),
-        Err(error) => {
-            // The standard library gives only the text of `gai_strerror`: that of glibc, musl or BSD.
-            let text = error.to_string();
-            let contains = |part| text.contains(part);
-            Err(
-                if contains("not known") || contains("does not resolve") || contains("nor servname")
-                {
-                    DnsError::NotFound
-                } else if contains("No address associated") || contains("has no usable address") {
-                    DnsError::NoAddresses
-                } else if let Some(shortage) = shortage_in(&error).or_else(shortage_now) {
-                    DnsError::Shortage(shortage)
-                } else {
-                    DnsError::Resolver(text.into())
-                },
-            )
+    let error = match (name, 0).to_socket_addrs() {
+        Ok(addresses) => {
+            return Answer {
+                addresses: Ok(addresses.map(|at: SocketAddr| at.ip()).collect()),
+                ttl: None,
+            };
         }
+        Err(error) => error,
     };
-    Answer {
-        addresses,
-        ttl: None,
-    }
+    // The standard library gives only the text of `gai_strerror`: that of glibc, musl or BSD.
+    let text = error.to_string();
+    let has = |part| text.contains(part);
+    Answer::failed(
+        if has("not known") || has("does not resolve") || has("nor servname") {
+            DnsError::NotFound
+        } else if has("No address associated") || has("has no usable address") {
+            DnsError::NoAddresses
+        } else if let Some(shortage) = shortage_in(&error).or_else(shortage_now) {
+            DnsError::Shortage(shortage)
+        } else {
+            DnsError::Resolver(text.into())
+        },
+    )
 }
