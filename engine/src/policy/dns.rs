@@ -5,7 +5,7 @@
 //! lookup refreshes them, and longer while the name servers fail, RFC 8767), *failed* (the failure is served, RFC
 //! 2308), or *pending* (all callers wait for the one lookup in flight).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -268,41 +268,32 @@ impl NameCache {
         let key = self.key(name);
         let config = &self.config;
         let entry = self.entries.entry(key.clone()).or_default();
-        let usable = |known: &Known, for_longer| now < later(known.fresh_until, for_longer);
         let remembered = entry.failed.as_ref().filter(|failed| now < failed.until);
-        let mut ask = false;
-        let found = match (&entry.known, remembered) {
-            (Some(known), _) if usable(known, Duration::ZERO) => {
-                self.counters.hits += 1;
-                Found::Addresses(known.addresses.clone())
-            }
-            // The name servers failed recently: they are not asked for some time.
-            (Some(known), Some(_)) if usable(known, config.stale_if_error) => {
-                self.counters.stale += 1;
-                Found::Addresses(known.addresses.clone())
-            }
-            (_, Some(failed)) => {
-                self.counters.negative_hits += 1;
-                Found::Failed(failed.error.clone())
-            }
+        let stale_for = match (&entry.failed, remembered) {
+            (_, Some(_)) => config.stale_if_error,
             // After a failure, no call waits for the next question while old addresses may be used.
-            (Some(known), None)
-                if usable(known, config.stale_while_refresh)
-                    || entry.failed.is_some() && usable(known, config.stale_if_error) =>
-            {
-                self.counters.stale += 1;
-                ask = entry.asking.is_none();
-                Found::Addresses(known.addresses.clone())
-            }
-            (_, None) => {
-                ask = entry.asking.is_none();
-                match ask {
-                    true => self.counters.misses += 1,
-                    false => self.counters.joined += 1,
-                }
-                Found::Pending
-            }
+            (Some(_), None) => config.stale_if_error.max(config.stale_while_refresh),
+            (None, None) => config.stale_while_refresh,
         };
+        let usable = |for_longer| {
+            let known = entry.known.as_ref()?;
+            let is_usable = now < later(known.fresh_until, for_longer);
+            is_usable.then(|| Found::Addresses(known.addresses.clone()))
+        };
+        let counters = &mut self.counters;
+        let (found, counter, ask) = match (usable(Duration::ZERO), usable(stale_for), remembered) {
+            (Some(fresh), _, _) => (fresh, &mut counters.hits, false),
+            // If the name servers failed recently, they are not asked for some time.
+            (_, Some(stale), remembered) => (stale, &mut counters.stale, remembered.is_none()),
+            (_, _, Some(failed)) => {
+                let found = Found::Failed(failed.error.clone());
+                (found, &mut counters.negative_hits, false)
+            }
+            _ if entry.asking.is_none() => (Found::Pending, &mut counters.misses, true),
+            _ => (Found::Pending, &mut counters.joined, false),
+        };
+        *counter += 1;
+        let ask = ask && entry.asking.is_none();
         let question = self.touch(&key, ask);
         self.make_room();
         let question = question.map(|number| Question { name: key, number });
@@ -327,7 +318,8 @@ impl NameCache {
             return None;
         }
         let outcome = answer.addresses.and_then(|mut addresses| {
-            remove_duplicates(&mut addresses);
+            let mut seen = HashSet::new();
+            addresses.retain(|ip| seen.insert(*ip));
             addresses.truncate(config.max_addresses.get());
             match addresses.is_empty() {
                 true => Err(DnsError::NoAddresses),
@@ -499,12 +491,6 @@ fn is_name(host: &str) -> bool {
 
 fn without_last_dot(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
-}
-
-/// Keeps the first of equal addresses. For short lists only, as in one answer.
-fn remove_duplicates(addresses: &mut Vec<IpAddr>) {
-    let mut seen = std::collections::HashSet::new();
-    addresses.retain(|ip| seen.insert(*ip));
 }
 
 #[cfg(test)]

@@ -144,10 +144,7 @@ impl RateLimiter {
 
     /// When the whole burst is available again. From then on, a new limiter would let pass no more than this one.
     pub fn rests_at(&self) -> Option<Instant> {
-        match self.start {
-            Some(_) => self.instant(self.paid_at),
-            None => None,
-        }
+        self.instant(self.paid_at)
     }
 
     /// How many may pass now, at most a burst; `u64::MAX` without a limit.

@@ -19,14 +19,7 @@ pub(crate) struct Scarcity {
     pause: Duration,
     last: Option<Time>,
     /// Since when each shortage has met a client without connections.
-    alone: Option<Alone>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Alone {
-    since: Time,
-    /// How often a connection could not be opened.
-    tries: u32,
+    alone: Option<(Time, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -79,13 +72,9 @@ impl Scarcity {
 
     /// Counts a shortage that has met a client without connections.
     fn alone_for_too_long(&mut self, now: Time) -> bool {
-        let none = Alone {
-            since: now,
-            tries: 0,
-        };
-        let alone = self.alone.get_or_insert(none);
-        alone.tries = alone.tries.saturating_add(1);
-        alone.tries >= LEAST_TRIES && later(alone.since, MOST_ALONE) <= now
+        let (since, tries) = self.alone.get_or_insert((now, 0));
+        *tries = tries.saturating_add(1);
+        *tries >= LEAST_TRIES && later(*since, MOST_ALONE) <= now
     }
 
     /// A socket could be made for a connection.

@@ -67,12 +67,14 @@ impl<N: Net> Opener<'_, N> {
                             note_racing(self.hosts, slot.host, before, before + 1);
                         }
                         Err(kind) => {
-                            let shortage = shortage_for_all(&kind);
                             let error = Error::new(kind, Phase::Connect, Sent::Nothing)
                                 .with_remote(Some(address.clone()));
                             self.telemetry
                                 .notify(|| ObserverEvent::ConnectFailed { error: &error });
-                            if let Some(shortage) = shortage {
+                            // No other address can be tried either; but each has local ports of its own.
+                            if let ErrorKind::Shortage(shortage) = *error.kind()
+                                && shortage != Shortage::Ports
+                            {
                                 race.handle_refused(address);
                                 if running.is_empty() {
                                     return self.fail(key, Some(error));
@@ -198,15 +200,6 @@ impl<N: Net> Opener<'_, N> {
         let limit = opening.limits.handshake;
         self.reactor.begin_handshakes(conn, key, steps, limit);
         None
-    }
-}
-
-/// The shortage, if an error means that no other address can be tried either.
-fn shortage_for_all(kind: &ErrorKind) -> Option<Shortage> {
-    match kind {
-        ErrorKind::Shortage(Shortage::Ports) => None, // each address has ports of its own
-        ErrorKind::Shortage(shortage) => Some(*shortage),
-        _ => None,
     }
 }
 
