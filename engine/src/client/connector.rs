@@ -157,6 +157,13 @@ impl Connector {
         (phase, remote.cloned())
     }
 
+    /// The order in which an opening tries the addresses of a name: those that have failed lately come last. `start` counts
+    /// the openings.
+    fn order(&self, now: Time, ips: &[IpAddr], port: u16, start: usize) -> Option<Vec<IpAddr>> {
+        let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, port).into());
+        Some(self.names.as_ref()?.order(ips, start, &last))
+    }
+
     /// The addresses of the right family that may be connected to, or all of the family if none may.
     fn usable(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
         let names = self.names.as_ref();
@@ -472,16 +479,7 @@ impl<N: Net> Opener<'_, N> {
         let Addresses::Named(name, port) = &host.route.addresses else {
             return None;
         };
-        let last = |ip| {
-            self.connector
-                .avoided
-                .has(now, &SocketAddr::new(ip, *port).into())
-        };
-        let order = self
-            .connector
-            .names
-            .as_ref()?
-            .order(addresses, start, &last);
+        let order = self.connector.order(now, addresses, *port, start)?;
         if order.is_empty() {
             return self.resolve_failed(key, DnsError::NoAddresses.into());
         }
@@ -500,26 +498,19 @@ impl<N: Net> Opener<'_, N> {
     /// opening is counted later, when the addresses of the proxy itself are known.
     fn resolved_behind_socks(&mut self, key: OpeningKey, addresses: &[IpAddr]) -> Option<Opened> {
         let now = self.reactor.now();
-        let opening = self.connector.openings.get_mut(key)?;
+        let opening = self.connector.openings.get(key)?;
         let host = self.hosts.get(opening.slot.host)?;
         let (_, port) = host.route.socks_target.as_ref()?;
-        let last = |ip| {
-            self.connector
-                .avoided
-                .has(now, &SocketAddr::new(ip, *port).into())
-        };
-        let names = self.connector.names.as_ref()?;
-        let order = names.order(addresses, host.route.openings.unwrap_or_default(), &last);
+        let start = host.route.openings.unwrap_or_default();
+        let order = self.connector.order(now, addresses, *port, start)?;
         let first = order.first().copied();
         let mut left: Vec<IpAddr> = order.into_iter().rev().collect();
-        let allowed = host
-            .route
-            .allowed
-            .as_deref()
-            .unwrap_or(&self.connector.allowed);
+        let allowed = host.route.allowed.as_deref();
+        let allowed = allowed.unwrap_or(&self.connector.allowed);
         left.retain(|ip| allowed.allows(*ip));
         match (left.pop(), first) {
             (Some(ip), _) => {
+                let opening = self.connector.openings.get_mut(key)?;
                 opening.socks_address = Some(ip);
                 opening.socks_addresses_left = left;
                 self.resolve(key)
@@ -552,11 +543,8 @@ impl<N: Net> Opener<'_, N> {
     pub(super) fn take_answers(&mut self) -> Vec<Opened> {
         let now = self.reactor.now();
         let mut ended = Vec::new();
-        while let Some((openings, found)) = self
-            .connector
-            .names
-            .as_mut()
-            .and_then(|names| names.poll(now))
+        while let Some(names) = &mut self.connector.names
+            && let Some((openings, found)) = names.poll(now)
         {
             for &key in &openings {
                 if let Some(opening) = self.connector.openings.get_mut(key) {
