@@ -135,10 +135,9 @@ impl Error {
             Some((_, rest)) => rest.split(['/', '?', '#']).next().unwrap_or(rest),
             None => place,
         };
-        let port = authority
-            .rfind(':')
-            .filter(|&at| !authority[at..].contains(']'));
-        Some(&authority[..port.unwrap_or(authority.len())])
+        let with_port = authority.rsplit_once(':');
+        let with_port = with_port.filter(|(_, port)| !port.contains(']'));
+        Some(with_port.map_or(authority, |(host, _)| host))
     }
 
     /// What went wrong, without [where](Self::place): for a caller who shows the URL, too.

@@ -94,11 +94,8 @@ impl AddressPolicy {
 
     /// Whether `ip` may be connected to.
     pub fn allows(&self, ip: IpAddr) -> bool {
-        let in_all_forms = self.allows_form(ip)
-            && embedded(ip)
-                .into_iter()
-                .flatten()
-                .all(|v4| self.allows_form(v4.into()));
+        let mut embedded = embedded(ip).into_iter().flatten();
+        let in_all_forms = self.allows_form(ip) && embedded.all(|v4| self.allows_form(v4.into()));
         in_all_forms && self.hook.as_ref().is_none_or(|Hook(hook)| hook(ip))
     }
 

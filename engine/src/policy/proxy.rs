@@ -164,8 +164,7 @@ impl Proxy {
         if let Some(credentials) = &self.credentials
             && authorization.is_empty()
         {
-            authorization.extend_from_slice(AUTHORIZATION.as_bytes());
-            authorization.extend_from_slice(b": ");
+            authorization.extend_from_slice(format!("{AUTHORIZATION}: ").as_bytes());
             credentials.push_basic(&mut authorization);
             authorization.extend_from_slice(b"\r\n");
         }
@@ -178,6 +177,7 @@ impl Proxy {
             Some((scheme, rest)) => (kind(scheme)?, rest),
         };
         let parts = Parts::parse(rest)?;
+        let userinfo = parts.userinfo.filter(|userinfo| !userinfo.is_empty());
         // curl ignores the path of an HTTP proxy. For SOCKS, a path would name a Unix socket, which is not supported.
         let socks = matches!(kind, ProxyKind::Socks5 | ProxyKind::Socks5h);
         if socks && !matches!(parts.behind, "" | "/") {
@@ -191,10 +191,7 @@ impl Proxy {
             },
             ip: parts.ip,
             port: parts.port.unwrap_or(kind.default_port()),
-            credentials: parts
-                .userinfo
-                .filter(|userinfo| !userinfo.is_empty())
-                .map(Credentials::from_userinfo),
+            credentials: userinfo.map(Credentials::from_userinfo),
             headers: Vec::new(),
             tunnels: false,
         })

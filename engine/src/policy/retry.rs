@@ -284,11 +284,10 @@ impl Retry {
                 .allows(failed.request, failed.error.sent(), failed.attempt)
                 .then(|| (rule.backoff.delay(failed.attempt, random), rule.via)),
             None if enough => None,
-            None => self
-                .hook
-                .as_ref()
-                .and_then(|hook| hook(failed))
-                .map(|pause| (pause, RetryVia::Fresh)),
+            None => {
+                let pause = self.hook.as_ref().and_then(|hook| hook(failed));
+                pause.map(|pause| (pause, RetryVia::Fresh))
+            }
         };
         self.in_time(pause, failed.elapsed)
     }

@@ -51,10 +51,8 @@ impl Scarcity {
             return AfterShortage::Fail;
         }
         // A try before the end of the pause, because a connection has ended, does not make the pause longer.
-        let running = self
-            .current
-            .map(|limit| limit.until)
-            .filter(|until| *until > now);
+        let running = self.current.map(|limit| limit.until);
+        let running = running.filter(|until| *until > now);
         let until = running.unwrap_or_else(|| {
             self.pause = match is_new {
                 true => FIRST_PAUSE,

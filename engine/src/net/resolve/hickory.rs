@@ -507,11 +507,8 @@ impl Servers {
         }
         let mut relative = whole.clone();
         relative.set_fqdn(false);
-        let mut all: Vec<_> = self
-            .search
-            .iter()
-            .filter_map(|domain| relative.clone().append_domain(domain).ok())
-            .collect();
+        let within = |domain| relative.clone().append_domain(domain).ok();
+        let mut all: Vec<_> = self.search.iter().filter_map(within).collect();
         let whole_first = name.bytes().filter(|b| *b == b'.').count() >= self.given.ndots;
         all.insert(if whole_first { 0 } else { all.len() }, whole);
         all

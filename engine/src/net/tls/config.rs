@@ -579,12 +579,9 @@ fn add_native_roots(store: &mut RootCertStore) -> Result<(), TlsConfigError> {
 fn open_key_log() -> Result<Arc<KeyLogFile>, TlsConfigError> {
     if let Some(path) = std::env::var_os("SSLKEYLOGFILE").map(PathBuf::from) {
         use std::os::unix::fs::OpenOptionsExt;
-        fs::OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| TlsConfigError::new(TlsPart::KeyLog, Some(&path), error))?;
+        let mut options = fs::OpenOptions::new();
+        let opened = options.append(true).create(true).mode(0o600).open(&path);
+        opened.map_err(|error| TlsConfigError::new(TlsPart::KeyLog, Some(&path), error))?;
     }
     Ok(Arc::new(KeyLogFile::new()))
 }
