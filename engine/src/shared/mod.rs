@@ -5,6 +5,7 @@
 //! that is allocated for a call. The event loop of a worker is woken only when it sleeps. Only the host of a call
 //! decides which worker gets the call, so that the limits of a host hold over all threads.
 
+#[cfg(any(feature = "futures", feature = "http-body", feature = "tokio"))]
 mod async_body;
 mod batch;
 mod body;
