@@ -1,13 +1,11 @@
 //! Batches for a client on threads of its own: many calls and a result for each, with a limit of calls in flight.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::completions::{Delivered, Recipient};
-use super::slot::Slot;
-use super::{Refused, Shared, Ticket, buffered, unbegun_error};
+use super::{Refused, Shared, Ticket, buffered};
 use crate::client::{BatchConfig, Call, Completion, Flow, HttpClient, Lineup, Runner};
 use crate::error::Error;
 
@@ -88,25 +86,15 @@ impl<I: Iterator<Item = Call>, C: HttpClient> SharedBatch<I, C> {
     }
 }
 
-impl<C: HttpClient> Running<C> {
-    fn submit(&mut self, number: usize, call: Call) -> Result<(), Refused> {
-        if let Err(misuse) = self.client.inner.workers.may_block() {
-            let error = unbegun_error(misuse);
-            return Err(Refused { error, call });
-        }
-        let (call, slot) = (buffered(call)?, Arc::new(Slot::new()));
-        let sender = self.sender.clone();
-        let to = Recipient { sender, number };
-        let ticket = self.client.submit_as(call, slot, to)?;
-        self.tickets.insert(number, ticket);
-        Ok(())
-    }
-}
-
 impl<C: HttpClient> Runner for Running<C> {
     fn begin(&mut self, number: usize, call: Call) -> Result<(), (Call, Error)> {
-        self.submit(number, call)
-            .map_err(|Refused { error, call }| (call, error))
+        let sender = self.sender.clone();
+        let to = Some(Recipient { sender, number });
+        let call = self.client.may_wait(call).and_then(buffered);
+        let begun = call.and_then(|call| self.client.submit_to(call, to));
+        let ticket = begun.map_err(|Refused { error, call }| (call, error))?;
+        self.tickets.insert(number, ticket);
+        Ok(())
     }
 
     fn collect(&mut self, wait: bool, lineup: &mut Lineup) {

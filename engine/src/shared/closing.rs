@@ -19,7 +19,7 @@ impl Future for Closing {
     type Output = usize;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<usize> {
-        self.0.ends().poll(context)
+        self.0.ends.poll(context)
     }
 }
 

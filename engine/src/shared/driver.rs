@@ -7,15 +7,13 @@ use std::sync::{Arc, PoisonError};
 use std::task::{self, Context, Poll};
 use std::time::Instant;
 
-use super::slot::Permits;
-use super::thread::{Cause, Worker, Workers, again};
-use super::{Inner, Shared, SharedConfig, unbegun_error};
+use super::thread::{Worker, Workers};
+use super::{Shared, SharedConfig, unbegun_error};
 use crate::client::HttpClient;
 use crate::error::{Error, Misuse};
 use crate::net::Waker;
 use crate::net::sleep::Sleep;
 use crate::sync::Mutex;
-use crate::sync::atomic::AtomicBool;
 
 impl<C: HttpClient> Shared<C> {
     /// A shared client without a thread of its own. The client works only while its [`Driver`] runs: on the caller's
@@ -59,13 +57,8 @@ impl<C: HttpClient> Shared<C> {
             let misuse = Misuse::Unsupported("several threads, because a task drives it");
             return Err(unbegun_error(misuse));
         }
-        let (workers, mut queues) = Workers::driven();
-        let inner = Inner {
-            workers: Arc::clone(&workers),
-            threads: Mutex::default(),
-            permits: Arc::new(Permits::new(config.max_in_flight)),
-            closed: AtomicBool::new(false),
-        };
+        let (workers, mut queues) = Workers::new(1, true);
+        let shared = Self::of(&workers, config.max_in_flight);
         let queue = queues.remove(0);
         let worker = Worker::new(0, Arc::clone(&workers), queue);
         worker.prepare(&mut client).map_err(unbegun_error)?;
@@ -73,10 +66,6 @@ impl<C: HttpClient> Shared<C> {
         let task = Arc::new(Task::default());
         let woken = Arc::clone(&task);
         workers.set_waker(0, Waker::new(move || woken.wake()));
-        let shared = Self {
-            inner: Arc::new(inner),
-            client: std::marker::PhantomData,
-        };
         let driver = Driver {
             worker,
             client,
@@ -172,13 +161,10 @@ impl<C: HttpClient> Driver<C> {
         }
         self.task.sleep.end();
         let turned = self.worker.turn(&mut self.client);
-        match &turned {
-            Ok(turn) => self.ended = *turn == Turn::Ended,
-            Err(error) => {
-                self.ended = true;
-                self.worker.end_failed(&Cause::Io(again(error)));
-            }
+        if let Err(error) = &turned {
+            self.worker.end_failed(Some(error));
         }
+        self.ended = matches!(turned, Ok(Turn::Ended) | Err(_));
         turned
     }
 
@@ -214,7 +200,7 @@ impl<C: HttpClient> Drop for Driver<C> {
         }
         if std::thread::panicking() {
             // Perhaps a callback has panicked: then the state of the client is unknown.
-            self.worker.end_failed(&Cause::Panic);
+            self.worker.end_failed(None);
         } else {
             self.worker.end(&mut self.client);
         }

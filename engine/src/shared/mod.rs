@@ -44,7 +44,7 @@ use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use completions::Recipient;
 use slot::{Delivery, Permits, Slot};
-use thread::{Command, QueuedCall, Worker, Workers};
+use thread::{Command, QueuedCall, Work, Worker, Workers};
 
 /// A client that many threads and tasks use at the same time. It runs on threads of its own. Clones are handles on the
 /// same client.
@@ -167,24 +167,29 @@ impl<C: HttpClient> Shared<C> {
             return Err(unbegun_error(Misuse::OneThread));
         }
         let build = Arc::new(build);
-        let (workers, queues) = Workers::new(count);
+        let (workers, queues) = Workers::new(count, false);
         // If a thread cannot be started, dropping this ends the threads that run already.
-        let inner = Inner {
-            workers: Arc::clone(&workers),
-            threads: Mutex::default(),
-            permits: Arc::new(Permits::new(config.max_in_flight)),
-            closed: AtomicBool::new(false),
-        };
+        let shared = Self::of(&workers, config.max_in_flight);
         for (index, queue) in queues.into_iter().enumerate() {
             let build = Arc::clone(&build);
             let thread = start(index, &workers, queue, move || build(index))?;
-            let mut threads = inner.threads.lock().unwrap_or_else(PoisonError::into_inner);
-            threads.push(thread);
+            let threads = shared.inner.threads.lock();
+            threads.unwrap_or_else(PoisonError::into_inner).push(thread);
         }
-        Ok(Self {
+        Ok(shared)
+    }
+
+    fn of(workers: &Arc<Workers>, max_in_flight: usize) -> Self {
+        let inner = Inner {
+            workers: Arc::clone(workers),
+            threads: Mutex::default(),
+            permits: Arc::new(Permits::new(max_in_flight)),
+            closed: AtomicBool::new(false),
+        };
+        Self {
             inner: Arc::new(inner),
             client: PhantomData,
-        })
+        }
     }
 
     // ---- blocking
@@ -245,22 +250,24 @@ impl<C: HttpClient> Shared<C> {
     /// The outcome of the completion has what [`call`](Self::call) returns, and [`Misuse::Streamed`] for a streaming call.
     pub fn perform(&self, call: Call) -> Completion {
         match buffered(call) {
-            Ok(call) => self.perform_in(call, &Arc::new(Slot::new())),
+            Ok(call) => self.perform_in(call, &Arc::new(Slot::default())),
             Err(refused) => refused.into_completion(),
         }
     }
 
     fn perform_in(&self, call: Call, slot: &Arc<Slot>) -> Completion {
-        let refused = match self.inner.workers.may_block() {
-            Ok(()) => self.begin(call.awaited(), Arc::clone(slot), None).err(),
-            Err(misuse) => Some(Refused {
-                error: unbegun_error(misuse),
-                call,
-            }),
-        };
-        match refused {
-            Some(refused) => refused.into_completion(),
-            None => slot.wait(),
+        let call = self.may_wait(call.awaited());
+        match call.and_then(|call| self.begin(call, Arc::clone(slot), None)) {
+            Ok(()) => slot.wait(),
+            Err(refused) => refused.into_completion(),
+        }
+    }
+
+    /// The call, if the current thread may wait for it.
+    fn may_wait(&self, call: Call) -> Result<Call, Refused> {
+        match self.inner.workers.may_block() {
+            Ok(()) => Ok(call),
+            Err(misuse) => Err(Refused::new(call, misuse)),
         }
     }
 
@@ -272,15 +279,16 @@ impl<C: HttpClient> Shared<C> {
     /// Gives the call back if the client cannot take it: [`LimitExceeded::InFlight`], [`Stopped`], or
     /// [`Misuse::Streamed`].
     pub fn submit(&self, call: Call, to: &CompletionSender) -> Result<Ticket, Refused> {
-        let slot = Arc::new(Slot::new());
-        let call = buffered(call)?;
         let sender = to.0.clone();
-        self.submit_as(call, slot, Recipient { sender, number: 0 })
+        self.submit_to(buffered(call)?, Some(Recipient { sender, number: 0 }))
     }
 
-    fn submit_as(&self, call: Call, slot: Arc<Slot>, to: Recipient) -> Result<Ticket, Refused> {
-        self.begin(call, Arc::clone(&slot), Some(to))?;
-        Ok(self.ticket(slot))
+    /// Submits a call whose completion goes to a channel, or else to the slot of the ticket.
+    fn submit_to(&self, call: Call, to: Option<Recipient>) -> Result<Ticket, Refused> {
+        let slot = Arc::new(Slot::default());
+        self.begin(call, Arc::clone(&slot), to)?;
+        let workers = Arc::clone(&self.inner.workers);
+        Ok(Ticket { slot, workers })
     }
 
     /// Sends a call, and returns a future of its completion. Dropping the future before it is ready cancels the call.
@@ -299,18 +307,7 @@ impl<C: HttpClient> Shared<C> {
     /// # Ok(()) }
     /// ```
     pub fn send(&self, call: Call) -> Sending {
-        Sending::new(buffered(call).and_then(|call| self.send_any(call)))
-    }
-
-    fn send_any(&self, call: Call) -> Result<Ticket, Refused> {
-        let slot = Arc::new(Slot::new());
-        self.begin(call, Arc::clone(&slot), None)?;
-        Ok(self.ticket(slot))
-    }
-
-    fn ticket(&self, slot: Arc<Slot>) -> Ticket {
-        let workers = Arc::clone(&self.inner.workers);
-        Ticket { slot, workers }
+        Sending::new(buffered(call).and_then(|call| self.submit_to(call, None)))
     }
 
     // ---- streamed bodies
@@ -326,7 +323,8 @@ impl<C: HttpClient> Shared<C> {
     ) -> Result<SharedBody, Error> {
         self.inner.workers.may_block().map_err(unbegun_error)?;
         let call = Call::new(std::mem::take(request), std::mem::take(response)).awaited();
-        let (done_request, done_response, outcome) = match self.send_any(call.streaming(true)) {
+        let begun = self.submit_to(call.streaming(true), None);
+        let (done_request, done_response, outcome) = match begun {
             Err(Refused { error, call }) => (call.request, call.response, Err(error)),
             Ok(ticket) => {
                 let done = ticket.slot.wait();
@@ -356,7 +354,7 @@ impl<C: HttpClient> Shared<C> {
     /// # Ok(()) }
     /// ```
     pub fn send_streaming(&self, call: Call) -> Streaming {
-        Streaming::new(self.send_any(call.streaming(true)))
+        Streaming::new(self.submit_to(call.streaming(true), None))
     }
 
     /// The number of calls in flight. A call counts, too, while its completion waits in a channel, and while its
@@ -375,10 +373,6 @@ impl<C: HttpClient> Shared<C> {
         stats
     }
 
-    fn is_closed(&self) -> bool {
-        self.inner.closed.load(Ordering::Acquire)
-    }
-
     fn begin(
         &self,
         call: Call,
@@ -388,20 +382,26 @@ impl<C: HttpClient> Shared<C> {
         let Inner {
             workers, permits, ..
         } = &*self.inner;
-        let refuse = |error, call| Err(Refused { error, call });
-        if self.is_closed() {
-            return refuse(unbegun_error(Stopped::ShutDown), call);
+        if self.inner.closed.load(Ordering::Acquire) {
+            return Err(Refused::new(call, Stopped::ShutDown));
         }
         let Some(permit) = permits.take() else {
-            return refuse(unbegun_error(LimitExceeded::InFlight(permits.max())), call);
+            return Err(Refused::new(call, LimitExceeded::InFlight(permits.max)));
         };
         let worker = match workers.len() {
             1 => 0,
             count => (host_hash(call.request.target()) % count as u64) as usize,
         };
         slot.set_worker(worker);
-        let delivery = Delivery::new(slot, channel, call.tag, permit, workers.count());
-        workers.send(worker, Command::Begin(QueuedCall::new(call, delivery)));
+        let delivery = Delivery {
+            slot,
+            channel,
+            tag: call.tag,
+            permit: Some(permit),
+            open_call: workers.count(),
+        };
+        let queued = QueuedCall(Some((Work::New(call), delivery)));
+        workers.send(worker, Command::Begin(queued));
         Ok(())
     }
 
@@ -469,7 +469,7 @@ fn start<C: HttpClient>(
             Ok(client) => {
                 let _ = report.send(Ok(()));
                 let cut_off = worker.run(client, build);
-                ended.ends().note(cut_off);
+                ended.ends.note(cut_off);
                 cut_off
             }
             Err(error) => {
@@ -492,10 +492,7 @@ fn start<C: HttpClient>(
 fn buffered(call: Call) -> Result<Call, Refused> {
     match call.streaming {
         false => Ok(call),
-        true => Err(Refused {
-            error: unbegun_error(Misuse::Streamed),
-            call,
-        }),
+        true => Err(Refused::new(call, Misuse::Streamed)),
     }
 }
 
@@ -566,6 +563,11 @@ pub struct Refused {
 }
 
 impl Refused {
+    fn new(call: Call, kind: impl Into<ErrorKind>) -> Self {
+        let error = unbegun_error(kind);
+        Self { error, call }
+    }
+
     fn into_completion(self) -> Completion {
         Completion::unbegun(self.call, self.error)
     }
@@ -584,21 +586,12 @@ impl std::error::Error for Refused {
 }
 
 /// What a blocking caller needs for a call. It is kept for the next call, so that calls allocate nothing.
+#[derive(Default)]
 struct CallerCache {
     slot: Arc<Slot>,
     /// The caller's variables have these while the client has the caller's buffers.
     request: Request,
     response: Response,
-}
-
-impl Default for CallerCache {
-    fn default() -> Self {
-        Self {
-            slot: Arc::new(Slot::new()),
-            request: Request::default(),
-            response: Response::new(),
-        }
-    }
 }
 
 thread_local! {

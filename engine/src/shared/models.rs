@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::{future, thread};
 
-use super::slot::Permits;
 use super::*;
 use crate::client::{BodyEnd, CallId, Driven, MigratingCall, Recorder, Waited};
 use crate::net::Waker;
@@ -40,7 +39,7 @@ fn a_blocked_caller_is_woken() {
         let callers = [client.clone(), client.clone()];
         let callers = callers.map(|client| {
             thread::spawn(move || {
-                let ticket = client.send_any(call(7)).expect("taken");
+                let ticket = client.submit_to(call(7), None).expect("taken");
                 let done = ticket.slot.wait();
                 assert!(done.outcome.is_ok());
                 assert_eq!(done.tag, 7);
@@ -114,7 +113,9 @@ fn a_body_comes_whole() {
         let (client, thread) = start();
         let reader = client.clone();
         let reader = thread::spawn(move || {
-            let ticket = reader.send_any(call(5).streaming(true)).expect("taken");
+            let ticket = reader
+                .submit_to(call(5).streaming(true), None)
+                .expect("taken");
             assert!(ticket.slot.wait().outcome.is_ok());
             let mut body = SharedBody::new(ticket);
             let mut all = Vec::new();
@@ -136,7 +137,7 @@ fn the_end_leaves_no_caller_waiting() {
     check(|| {
         let (client, thread) = start();
         let caller = client.clone();
-        let caller = thread::spawn(move || match caller.send_any(call(6)) {
+        let caller = thread::spawn(move || match caller.submit_to(call(6), None) {
             Ok(ticket) => drop(ticket.slot.wait()),
             Err(refused) => assert!(matches!(
                 refused.error.kind(),
@@ -177,7 +178,7 @@ fn join<T>(thread: thread::JoinHandle<T>) {
 
 /// A shared client with one thread.
 fn start() -> (Shared<Prompt>, thread::JoinHandle<usize>) {
-    let (workers, mut queues) = Workers::new(1);
+    let (workers, mut queues) = Workers::new(1, false);
     let queue = queues.pop().expect("one queue for each worker");
     let of_thread = Arc::clone(&workers);
     let mut client = Prompt::default();
@@ -186,17 +187,7 @@ fn start() -> (Shared<Prompt>, thread::JoinHandle<usize>) {
         worker.prepare(&mut client).expect("the client has a waker");
         worker.run(client, || Ok(Prompt::default()))
     });
-    let inner = Inner {
-        workers,
-        threads: Mutex::default(),
-        permits: Arc::new(Permits::new(8)),
-        closed: crate::sync::atomic::AtomicBool::new(false),
-    };
-    let client = Shared {
-        inner: Arc::new(inner),
-        client: PhantomData,
-    };
-    (client, thread)
+    (Shared::of(&workers, 8), thread)
 }
 
 fn finish(client: Shared<Prompt>, thread: thread::JoinHandle<usize>) {
@@ -264,7 +255,7 @@ impl Prompt {
         self.done.push_back(Completion {
             id,
             outcome,
-            body: streams.then_some(id),
+            streamed: streams.then_some(id),
             ..Completion::failed(call.tag, spare, Some((call.request, call.response)))
         });
     }

@@ -55,9 +55,8 @@ impl PendingCalls {
 
     pub(super) fn slots(&self) -> Vec<Arc<Slot>> {
         let pending = self.calls.iter().flatten();
-        pending
-            .map(|pending| Arc::clone(pending.delivery.slot()))
-            .collect()
+        let slots = pending.map(|pending| Arc::clone(&pending.delivery.slot));
+        slots.collect()
     }
 
     /// Takes out all calls.

@@ -15,7 +15,7 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// What the caller and the worker share about one call. The slot is the only allocation for a call, unless the body is
 /// streamed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Slot {
     state: Mutex<State>,
     /// The key of the call in the client of the worker; zero before the worker has taken the call.
@@ -59,15 +59,6 @@ enum Waiter {
 }
 
 impl Slot {
-    pub(super) fn new() -> Self {
-        Self {
-            state: Mutex::default(),
-            key: AtomicU64::new(0),
-            worker: AtomicUsize::new(0),
-            cancelled: AtomicBool::new(false),
-        }
-    }
-
     /// Blocks until the call has completed, or until the head of a streamed response has come.
     pub(super) fn wait(&self) -> Completion {
         self.wait_for(|state| state.completion.take())
@@ -230,37 +221,17 @@ impl State {
 /// queue that is not read any more, or a worker that ends. So no caller waits for ever.
 #[derive(Debug)]
 pub(super) struct Delivery {
-    slot: Arc<Slot>,
-    channel: Option<Recipient>,
+    pub(super) slot: Arc<Slot>,
+    pub(super) channel: Option<Recipient>,
     /// The tag that the caller gave to the call.
-    tag: u64,
+    pub(super) tag: u64,
     /// `None` once the call has completed.
-    permit: Option<Permit>,
+    pub(super) permit: Option<Permit>,
     /// Counts the call among the open calls of all workers. `None` if there is one worker.
-    open_call: Option<OpenCall>,
+    pub(super) open_call: Option<OpenCall>,
 }
 
 impl Delivery {
-    pub(super) fn new(
-        slot: Arc<Slot>,
-        channel: Option<Recipient>,
-        tag: u64,
-        permit: Permit,
-        open_call: Option<OpenCall>,
-    ) -> Self {
-        Self {
-            slot,
-            channel,
-            tag,
-            permit: Some(permit),
-            open_call,
-        }
-    }
-
-    pub(super) fn slot(&self) -> &Arc<Slot> {
-        &self.slot
-    }
-
     pub(super) fn complete(mut self, completion: Completion) {
         if let Some(permit) = self.permit.take() {
             self.deliver(completion, permit);
@@ -336,7 +307,7 @@ fn cut_off(kind: ErrorKind) -> Error {
 /// The limit of the calls in flight of a shared client.
 #[derive(Debug)]
 pub(super) struct Permits {
-    max: usize,
+    pub(super) max: usize,
     taken: AtomicUsize,
 }
 
@@ -346,10 +317,6 @@ impl Permits {
             max,
             taken: AtomicUsize::new(0),
         }
-    }
-
-    pub(super) fn max(&self) -> usize {
-        self.max
     }
 
     pub(super) fn taken(&self) -> usize {

@@ -15,7 +15,6 @@ use crate::client::{Call, CallId, HttpClient, MigratingCall, Recorder};
 use crate::error::{Error, ErrorKind, Misuse, Stopped};
 use crate::net::Waker;
 use crate::policy::Caps;
-use crate::proto::{Request, Response};
 use crate::sync::RwLock;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::thread::{self, ThreadId};
@@ -31,7 +30,7 @@ pub(super) struct Workers {
     ending: AtomicBool,
     /// The only worker has no thread of its own.
     is_driven: bool,
-    ends: Ends,
+    pub(super) ends: Ends,
 }
 
 /// What callers need to reach a worker.
@@ -50,9 +49,7 @@ struct WorkerHandle {
 /// A command to a worker.
 #[derive(Debug)]
 pub(super) enum Command {
-    Begin(QueuedCall<Call>),
-    /// Take over a call that was redirected to a host of this worker.
-    Migrate(QueuedCall<MigratingCall>),
+    Begin(QueuedCall),
     Cancel(Arc<Slot>),
     Resume(Arc<Slot>),
     /// The reader of a streamed body has taken a chunk.
@@ -65,23 +62,21 @@ pub(super) enum Command {
 
 /// A call in the queue of a worker. Dropping the queue completes the call and gives its buffers back.
 #[derive(Debug)]
-pub(super) struct QueuedCall<T: Owner>(Option<(T, Delivery)>);
+pub(super) struct QueuedCall(pub(super) Option<(Work, Delivery)>);
+
+/// A call that a worker is given.
+#[derive(Debug)]
+pub(super) enum Work {
+    New(Call),
+    /// A call that was redirected to a host of this worker.
+    Migrating(MigratingCall),
+}
 
 impl Workers {
-    /// The workers, and the queue of each worker.
-    pub(super) fn new(count: usize) -> (Arc<Self>, Vec<Receiver<Command>>) {
-        Self::with(count, false)
-    }
-
-    /// One worker that has no thread of its own, and its queue.
-    pub(super) fn driven() -> (Arc<Self>, Vec<Receiver<Command>>) {
-        Self::with(1, true)
-    }
-
-    fn with(count: usize, is_driven: bool) -> (Arc<Self>, Vec<Receiver<Command>>) {
-        let (handles, queues) = (0..count)
-            .map(|_| WorkerHandle::new())
-            .unzip::<_, _, Vec<_>, _>();
+    /// The workers, which have no threads of their own if a task drives them, and the queue of each worker.
+    pub(super) fn new(count: usize, is_driven: bool) -> (Arc<Self>, Vec<Receiver<Command>>) {
+        let workers = (0..count).map(|_| WorkerHandle::new());
+        let (handles, queues): (Vec<_>, _) = workers.unzip();
         let workers = Self {
             handles: handles.into(),
             open: AtomicUsize::new(0),
@@ -106,10 +101,6 @@ impl Workers {
         self.handles
             .iter()
             .any(|handle| handle.thread.get() == Some(&current))
-    }
-
-    pub(super) fn ends(&self) -> &Ends {
-        &self.ends
     }
 
     /// Whether the current thread may wait for a call.
@@ -211,45 +202,22 @@ impl Drop for OpenCall {
     }
 }
 
-impl<T: Owner> QueuedCall<T> {
-    pub(super) fn new(call: T, delivery: Delivery) -> Self {
-        Self(Some((call, delivery)))
-    }
-
-    fn slot(&self) -> Option<&Arc<Slot>> {
-        self.0.as_ref().map(|(_, delivery)| delivery.slot())
-    }
-
+impl QueuedCall {
     /// Completes the call with an error. The call was not begun.
-    fn refuse(mut self, kind: impl Into<ErrorKind>) {
-        if let Some((call, delivery)) = self.0.take() {
-            delivery.fail(kind, Some(call.into_buffers()));
+    fn refuse(&mut self, kind: Stopped) {
+        if let Some((work, delivery)) = self.0.take() {
+            let buffers = match work {
+                Work::New(call) => (call.request, call.response),
+                Work::Migrating(call) => call.into_buffers(),
+            };
+            delivery.fail(kind, Some(buffers));
         }
     }
 }
 
-impl<T: Owner> Drop for QueuedCall<T> {
+impl Drop for QueuedCall {
     fn drop(&mut self) {
-        if let Some((call, delivery)) = self.0.take() {
-            delivery.fail(Stopped::ShutDown, Some(call.into_buffers()));
-        }
-    }
-}
-
-/// A type that owns the buffers of a call.
-pub(super) trait Owner {
-    fn into_buffers(self) -> (Request, Response);
-}
-
-impl Owner for Call {
-    fn into_buffers(self) -> (Request, Response) {
-        (self.request, self.response)
-    }
-}
-
-impl Owner for MigratingCall {
-    fn into_buffers(self) -> (Request, Response) {
-        self.into_buffers()
+        self.refuse(Stopped::ShutDown);
     }
 }
 
@@ -290,7 +258,7 @@ impl Worker {
 
     /// Makes the client ready for this thread.
     pub(super) fn prepare<C: HttpClient>(&self, client: &mut C) -> io::Result<()> {
-        let recorder = Arc::clone(self.recorder());
+        let recorder = Arc::clone(&self.workers.handles[self.index].recorder);
         let waker = client.prepare(self.index, self.workers.len(), recorder)?;
         let _ = client.set_caps(&self.caps);
         self.workers.set_waker(self.index, waker);
@@ -306,14 +274,14 @@ impl Worker {
         build: impl Fn() -> Result<C, Error>,
     ) -> usize {
         let cut_off = loop {
-            let cause = match catch_unwind(AssertUnwindSafe(|| self.serve(&mut client))) {
+            let error = match catch_unwind(AssertUnwindSafe(|| self.serve(&mut client))) {
                 Ok(Ok(cut_off)) => break cut_off,
-                Ok(Err(error)) => Cause::Io(error),
-                Err(_) => Cause::Panic,
+                Ok(Err(error)) => Some(error),
+                Err(_) => None,
             };
             // Dropping the client drops foreign values, too.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(client)));
-            self.fail_all(&cause);
+            self.fail_all(error.as_ref());
             let rebuilt = catch_unwind(AssertUnwindSafe(|| {
                 let mut client = build().ok()?;
                 self.prepare(&mut client).ok()?;
@@ -371,8 +339,8 @@ impl Worker {
     }
 
     /// As [`end`](Self::end), after a failure of the client.
-    pub(super) fn end_failed(&mut self, cause: &Cause) {
-        self.fail_all(cause);
+    pub(super) fn end_failed(&mut self, error: Option<&io::Error>) {
+        self.fail_all(error);
         self.workers.ends.note(0);
     }
 
@@ -406,14 +374,7 @@ impl Worker {
     fn take_commands<C: HttpClient>(&mut self, client: &mut C) {
         for _ in 0..self.commands.len() {
             match self.commands.try_recv() {
-                Ok(Command::Begin(queued)) => self.begin(queued, |call| client.submit(call)),
-                Ok(Command::Migrate(queued)) => {
-                    let slot = queued.slot().cloned();
-                    self.begin(queued, |call| client.adopt(call));
-                    if let Some(slot) = slot.filter(|slot| slot.is_cancelled()) {
-                        self.cancel(client, &slot);
-                    }
-                }
+                Ok(Command::Begin(queued)) => self.begin(client, queued),
                 Ok(Command::Cancel(slot)) => self.cancel(client, &slot),
                 Ok(Command::Resume(slot)) => {
                     if let Some(id) = self.find(&slot) {
@@ -444,11 +405,20 @@ impl Worker {
         });
     }
 
-    fn begin<T: Owner>(&mut self, mut queued: QueuedCall<T>, submit: impl FnOnce(T) -> CallId) {
-        if let Some((call, delivery)) = queued.0.take() {
-            let id = submit(call);
-            delivery.slot().set_taken(self.index, id);
-            self.pending.insert(Pending { id, delivery });
+    fn begin<C: HttpClient>(&mut self, client: &mut C, mut queued: QueuedCall) {
+        let Some((work, delivery)) = queued.0.take() else {
+            return;
+        };
+        let id = match work {
+            Work::New(call) => client.submit(call),
+            Work::Migrating(call) => client.adopt(call),
+        };
+        let slot = &delivery.slot;
+        slot.set_taken(self.index, id);
+        let cancelled = slot.is_cancelled().then(|| Arc::clone(slot));
+        self.pending.insert(Pending { id, delivery });
+        if let Some(slot) = cancelled {
+            self.cancel(client, &slot);
         }
     }
 
@@ -468,7 +438,7 @@ impl Worker {
 
     fn find(&self, slot: &Arc<Slot>) -> Option<CallId> {
         let pending = self.pending.get(slot.id()?)?;
-        Arc::ptr_eq(pending.delivery.slot(), slot).then_some(pending.id)
+        Arc::ptr_eq(&pending.delivery.slot, slot).then_some(pending.id)
     }
 
     fn deliver<C: HttpClient>(&mut self, client: &mut C) {
@@ -486,8 +456,8 @@ impl Worker {
         }
         while let Some((id, to, call)) = client.next_migrating() {
             if let Some(pending) = self.pending.remove(id) {
-                let queued = QueuedCall::new(call, pending.delivery);
-                self.workers.send(to, Command::Migrate(queued));
+                let queued = QueuedCall(Some((Work::Migrating(call), pending.delivery)));
+                self.workers.send(to, Command::Begin(queued));
             }
         }
         while let Some(id) = client.readable_body() {
@@ -501,7 +471,7 @@ impl Worker {
         let Some(pending) = self.pending.get(id) else {
             return;
         };
-        let slot = Arc::clone(pending.delivery.slot());
+        let slot = Arc::clone(&pending.delivery.slot);
         let Some(mut chunk) = slot.empty_chunk() else {
             return;
         };
@@ -525,73 +495,47 @@ impl Worker {
         count
     }
 
-    fn fail_all(&mut self, cause: &Cause) {
+    /// Fails the calls of a client that cannot wait for events because of an error, or else has panicked.
+    fn fail_all(&mut self, error: Option<&io::Error>) {
         for pending in self.pending.drain() {
-            self.workers.handles[self.index]
-                .recorder
-                .failed(&cause.kind());
+            let kind: ErrorKind = match error {
+                Some(error) => again(error).into(),
+                None => Stopped::Panicked.into(),
+            };
+            self.workers.handles[self.index].recorder.failed(&kind);
             // The waker of a waiting task is foreign code.
-            let _ = catch_unwind(AssertUnwindSafe(|| {
-                pending.delivery.fail(cause.kind(), None);
-            }));
+            let fail = AssertUnwindSafe(|| pending.delivery.fail(kind, None));
+            let _ = catch_unwind(fail);
         }
     }
 
     /// Refuses all calls until the worker must end. The worker has no client any more.
     fn refuse_all(mut self) -> usize {
         while self.finish.is_none() {
-            let refuse = match self.commands.recv() {
-                Ok(Command::Begin(queued)) => {
+            match self.commands.recv() {
+                Ok(Command::Begin(mut queued)) => {
+                    // If the waker of a task panics, the call has completed before.
                     let refuse = AssertUnwindSafe(|| queued.refuse(Stopped::NoClient));
-                    catch_unwind(refuse)
+                    let _ = catch_unwind(refuse);
                 }
-                Ok(Command::Migrate(queued)) => {
-                    let refuse = AssertUnwindSafe(|| queued.refuse(Stopped::NoClient));
-                    catch_unwind(refuse)
-                }
-                Ok(Command::Finish(until)) => {
-                    self.finish_by(until);
-                    Ok(())
-                }
+                Ok(Command::Finish(until)) => self.finish_by(until),
                 Ok(
                     Command::Cancel(_)
                     | Command::Resume(_)
                     | Command::ChunkTaken(_)
                     | Command::SetCaps(_),
-                ) => Ok(()),
+                ) => {}
                 Err(_) => break,
-            };
-            // If the waker of a task has panicked, the call has completed before.
-            drop(refuse);
+            }
         }
         0
-    }
-
-    fn recorder(&self) -> &Arc<Recorder> {
-        &self.workers.handles[self.index].recorder
     }
 }
 
 /// The same error of the system, once more.
-pub(super) fn again(error: &io::Error) -> io::Error {
+fn again(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
         None => error.kind().into(),
-    }
-}
-
-/// Why a worker must replace its client, or end.
-pub(super) enum Cause {
-    Panic,
-    /// The client cannot wait for events.
-    Io(io::Error),
-}
-
-impl Cause {
-    fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Panic => Stopped::Panicked.into(),
-            Self::Io(error) => again(error).into(),
-        }
     }
 }
