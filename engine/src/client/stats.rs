@@ -62,36 +62,46 @@ pub struct Stats {
 impl Stats {
     /// Calls that failed, for any cause.
     pub fn failed(&self) -> u64 {
-        self.failures
-            .clone()
-            .each_mut()
-            .into_iter()
-            .map(|n| *n)
-            .sum()
+        let mut failures = self.failures.clone();
+        failures.each_mut().into_iter().map(|n| *n).sum()
     }
 
     /// Adds the numbers of another client.
     pub fn merge(&mut self, other: &Self) {
+        let mut other = other.clone();
         self.calls += other.calls;
-        for (sum, n) in self.statuses.iter_mut().zip(other.statuses) {
-            *sum += n;
-        }
-        let ours = self.failures.each_mut();
-        for (sum, n) in ours.into_iter().zip(other.failures.clone().each_mut()) {
-            *sum += *n;
-        }
-        self.retries += other.retries;
-        self.reused += other.reused;
-        self.held += other.held;
-        self.adaptive_timeouts += other.adaptive_timeouts;
         self.first_byte_limit = self.first_byte_limit.max(other.first_byte_limit);
         self.in_flight += other.in_flight;
-        self.total.merge(&other.total);
-        self.queued.merge(&other.queued);
-        self.resolve.merge(&other.resolve);
-        self.connect.merge(&other.connect);
-        self.tls.merge(&other.tls);
-        self.first_byte.merge(&other.first_byte);
+        for (sum, n) in self.counters().zip(other.counters()) {
+            *sum += *n;
+        }
+        for (sum, more) in self.times().into_iter().zip(other.times()) {
+            sum.merge(more);
+        }
+    }
+
+    /// In the order of [`Recorder::counters`].
+    fn counters(&mut self) -> impl Iterator<Item = &mut u64> {
+        let statuses = self.statuses.iter_mut();
+        let others = [
+            &mut self.retries,
+            &mut self.reused,
+            &mut self.held,
+            &mut self.adaptive_timeouts,
+        ];
+        statuses.chain(self.failures.each_mut()).chain(others)
+    }
+
+    /// In the order of [`Recorder::times`].
+    fn times(&mut self) -> [&mut Histogram; 6] {
+        [
+            &mut self.total,
+            &mut self.queued,
+            &mut self.resolve,
+            &mut self.connect,
+            &mut self.tls,
+            &mut self.first_byte,
+        ]
     }
 }
 
@@ -219,17 +229,9 @@ impl Histogram {
 
     /// The buckets that are not empty, in order: the longest duration of the bucket, and the number of its durations.
     pub fn buckets(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
-        let filled = self
-            .counts
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > 0);
-        filled.map(|(index, count)| {
-            (
-                Duration::from_micros(bucket_end::<STEP_BITS>(index)),
-                *count,
-            )
-        })
+        let all = self.counts.iter().copied().enumerate();
+        all.filter(|(_, count)| *count > 0)
+            .map(|(index, count)| (Duration::from_micros(bucket_end::<STEP_BITS>(index)), count))
     }
 
     /// Adds the durations of another histogram.
@@ -261,7 +263,7 @@ impl fmt::Debug for Histogram {
 
 /// Collects [`Stats`]. One thread records, and all threads may read. With one writer, relaxed loads and stores suffice;
 /// they cost as little as ordinary ones.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Recorder {
     statuses: [AtomicU64; 10],
     failures: [AtomicU64; FAILURES],
@@ -271,33 +273,11 @@ pub struct Recorder {
     adaptive_timeouts: AtomicU64,
     /// In microseconds, rounded up; 0 if there is no limit.
     first_byte_limit: AtomicU64,
-    total: Recording,
-    queued: Recording,
-    resolve: Recording,
-    connect: Recording,
-    tls: Recording,
-    first_byte: Recording,
+    /// In all, in the queue, for the name, to the connection, to TLS, and to the first byte.
+    times: [Recording; 6],
 }
 
 impl Recorder {
-    pub(crate) fn new() -> Self {
-        Self {
-            statuses: Default::default(),
-            failures: Default::default(),
-            retries: AtomicU64::new(0),
-            reused: AtomicU64::new(0),
-            held: AtomicU64::new(0),
-            adaptive_timeouts: AtomicU64::new(0),
-            first_byte_limit: AtomicU64::new(0),
-            total: Recording::new(),
-            queued: Recording::new(),
-            resolve: Recording::new(),
-            connect: Recording::new(),
-            tls: Recording::new(),
-            first_byte: Recording::new(),
-        }
-    }
-
     pub(crate) fn record(
         &self,
         error: Option<&Error>,
@@ -314,15 +294,15 @@ impl Recorder {
         add(&self.retries, u64::from(attempts.saturating_sub(1)));
         add(&self.reused, u64::from(reused));
         add(&self.held, u64::from(held));
-        self.total.record(timings.total);
-        let parts = [
-            (&self.queued, timings.queued),
-            (&self.resolve, timings.resolve),
-            (&self.connect, timings.connect),
-            (&self.tls, timings.tls),
-            (&self.first_byte, timings.first_byte),
+        let times = [
+            Some(timings.total),
+            timings.queued,
+            timings.resolve,
+            timings.connect,
+            timings.tls,
+            timings.first_byte,
         ];
-        for (recording, time) in parts {
+        for (recording, time) in self.times.iter().zip(times) {
             if let Some(time) = time {
                 recording.record(time);
             }
@@ -345,33 +325,27 @@ impl Recorder {
     }
 
     pub(crate) fn snapshot(&self) -> Stats {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let statuses = self.statuses.each_ref().map(load);
-        let mut failures = Failures::default();
-        for (to, from) in failures.each_mut().into_iter().zip(&self.failures) {
-            *to = load(from);
+        let mut stats = Stats::default();
+        for (to, from) in stats.counters().zip(self.counters()) {
+            *to = from.load(Ordering::Relaxed);
         }
-        let mut stats = Stats {
-            calls: statuses.iter().sum(),
-            statuses,
-            failures,
-            retries: load(&self.retries),
-            reused: load(&self.reused),
-            held: load(&self.held),
-            adaptive_timeouts: load(&self.adaptive_timeouts),
-            first_byte_limit: Some(load(&self.first_byte_limit))
-                .filter(|micros| *micros > 0)
-                .map(Duration::from_micros),
-            in_flight: 0,
-            total: self.total.snapshot(),
-            queued: self.queued.snapshot(),
-            resolve: self.resolve.snapshot(),
-            connect: self.connect.snapshot(),
-            tls: self.tls.snapshot(),
-            first_byte: self.first_byte.snapshot(),
-        };
-        stats.calls += stats.failed();
+        for (to, from) in stats.times().into_iter().zip(&self.times) {
+            *to = from.snapshot();
+        }
+        let limit = self.first_byte_limit.load(Ordering::Relaxed);
+        stats.first_byte_limit = (limit > 0).then(|| Duration::from_micros(limit));
+        stats.calls = stats.statuses.iter().sum::<u64>() + stats.failed();
         stats
+    }
+
+    fn counters(&self) -> impl Iterator<Item = &AtomicU64> {
+        let others = [
+            &self.retries,
+            &self.reused,
+            &self.held,
+            &self.adaptive_timeouts,
+        ];
+        self.statuses.iter().chain(&self.failures).chain(others)
     }
 }
 
@@ -382,15 +356,17 @@ struct Recording {
     max: AtomicU64,
 }
 
-impl Recording {
-    fn new() -> Self {
+impl Default for Recording {
+    fn default() -> Self {
         Self {
             counts: Box::new([const { AtomicU64::new(0) }; BUCKETS]),
             sum: AtomicU64::new(0),
             max: AtomicU64::new(0),
         }
     }
+}
 
+impl Recording {
     fn record(&self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         add(&self.counts[bucket(micros)], 1);
@@ -401,11 +377,8 @@ impl Recording {
     }
 
     fn snapshot(&self) -> Histogram {
-        let counts: Box<[u64]> = self
-            .counts
-            .iter()
-            .map(|count| count.load(Ordering::Relaxed))
-            .collect();
+        let counts = self.counts.iter();
+        let counts: Box<[u64]> = counts.map(|n| n.load(Ordering::Relaxed)).collect();
         Histogram {
             count: counts.iter().sum(),
             counts,
@@ -459,7 +432,7 @@ mod tests {
 
     #[test]
     fn quantiles_mean_and_max() {
-        let recording = Recording::new();
+        let recording = Recording::default();
         for millis in 1..=100 {
             recording.record(Duration::from_millis(millis));
         }
@@ -491,7 +464,7 @@ mod tests {
 
     #[test]
     fn failures_count_by_kind() {
-        let recorder = Recorder::new();
+        let recorder = Recorder::default();
         recorder.failed(&ErrorKind::Cancelled);
         recorder.failed(&crate::error::Stopped::Panicked.into());
         recorder.failed(&crate::error::Misuse::NoAddress.into());

@@ -23,7 +23,7 @@ impl Telemetry {
     pub(super) fn new(observer: Option<Observer>, with_stats: bool) -> Self {
         Self {
             observer: observer.map(Observer::for_client),
-            recorder: with_stats.then(|| Arc::new(Recorder::new())),
+            recorder: with_stats.then(Arc::default),
         }
     }
 

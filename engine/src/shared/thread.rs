@@ -175,7 +175,7 @@ impl WorkerHandle {
         let handle = Self {
             commands,
             waker: RwLock::new(Waker::new(|| {})),
-            recorder: Arc::new(Recorder::new()),
+            recorder: Arc::default(),
             thread: OnceLock::new(),
             yields: AtomicBool::new(false),
         };
