@@ -9,14 +9,15 @@ use super::Config;
 use super::CookieJar;
 use super::engine::{Engine, Parts};
 use super::hosts::{Addresses, HostRoute, Hosts};
+use super::one_host::unsent;
 use super::route::{Destination, bare};
 use super::router::{Reroute, Router};
 use super::sharing::OneAtATime;
 use super::throttle::Throttling;
-use crate::error::{Error, ErrorKind, Misuse, Phase, RedirectFault, Sent, UrlError, redacted};
+use crate::error::{Error, ErrorKind, Misuse, RedirectFault, UrlError, redacted};
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
-use crate::net::tls::TlsIdentity;
+use crate::net::tls::{TlsConfig, TlsIdentity};
 use crate::net::{Address, Net};
 use crate::policy::{
     AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirect, RedirectAction, ThrottleConfig,
@@ -64,16 +65,6 @@ pub struct AnyHost {
     cookie: Vec<u8>,
 }
 
-/// What a host has beside its URL: by the client's settings, or by those of its calls.
-struct Own {
-    proxy: Option<Arc<Proxy>>,
-    /// The server gets no `Proxy-Authorization`.
-    withholds: bool,
-    tls: TlsIdentity,
-    /// Which addresses may be connected to, if the calls say so.
-    allowed: Option<Arc<AddressPolicy>>,
-}
-
 impl Client {
     /// A client on the operating system's network, with the resolver of `HickoryResolver::system`, or
     /// [`SystemResolver`](crate::SystemResolver) in a build without the feature `hickory`.
@@ -90,7 +81,7 @@ impl Client {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_resolver(config: Config, resolver: impl Resolver + 'static) -> Result<Self, Error> {
-        let net = OsNet::new().map_err(|error| Error::new(error, Phase::Queue, Sent::Nothing))?;
+        let net = OsNet::new().map_err(unsent)?;
         Self::with_net(config, net, resolver)
     }
 }
@@ -106,40 +97,31 @@ impl<N: Net> Client<N> {
         net: N,
         resolver: impl Resolver + 'static,
     ) -> Result<Self, Error> {
-        let unsent = |kind: ErrorKind| Error::new(kind, Phase::Queue, Sent::Nothing);
-        let unsupported = [
-            (
-                config.host.balance.is_some(),
-                "calls that are spread over addresses",
-            ),
-            (
-                config.host.min_idle > 0,
-                "idle connections that are kept open",
-            ),
-        ];
-        if let Some((_, what)) = unsupported.into_iter().find(|(is_set, _)| *is_set) {
-            return Err(unsent(Misuse::Unsupported(what).into()));
+        let host = config.host.clone();
+        if host.balance.is_some() {
+            let what = "calls that are spread over addresses";
+            return Err(unsent(Misuse::Unsupported(what)));
         }
-        config
-            .proxies
-            .check()
-            .map_err(|misuse| unsent(misuse.into()))?;
-        let user_agent = config.host.user_agent.as_deref();
-        check_user_agent(user_agent).map_err(|misuse| unsent(misuse.into()))?;
-        let tls_failed = |error| unsent(Misuse::TlsConfig(error).into());
-        let tls = config.host.tls.build().map_err(tls_failed)?;
-        let proxy_tls = match &config.proxy_tls {
-            Some(own) => own.build().map_err(tls_failed)?,
-            None => match config.host.tls.for_proxies() {
-                Some(own) => own.build().map_err(tls_failed)?,
-                None => tls.clone(),
-            },
+        if host.min_idle > 0 {
+            let what = "idle connections that are kept open";
+            return Err(unsent(Misuse::Unsupported(what)));
+        }
+        config.proxies.check().map_err(unsent)?;
+        check_user_agent(host.user_agent.as_deref()).map_err(unsent)?;
+        let build = |own: TlsConfig| {
+            own.build()
+                .map_err(|error| unsent(Misuse::TlsConfig(error)))
+        };
+        let tls = build(host.tls.clone())?;
+        let of_proxies = config.proxy_tls.clone();
+        let proxy_tls = match of_proxies.or_else(|| host.tls.for_proxies()) {
+            Some(own) => build(own)?,
+            None => tls.clone(),
         };
         let total = ThrottleConfig {
             rate: config.rate,
             ..ThrottleConfig::default()
         };
-        let host = config.host.clone();
         let each = ThrottleConfig {
             counts_bytes: host.bytes_in.or(host.bytes_out).is_some(),
             ..host.throttle()
@@ -154,7 +136,7 @@ impl<N: Net> Client<N> {
         let router = AnyHost {
             hosts: HashMap::new(),
             name: Vec::new(),
-            recent: Recent::default(),
+            recent: Recent([None; 64]),
             config,
             tls,
             proxy_tls,
@@ -194,7 +176,11 @@ impl Router for AnyHost {
         let usual = own.is_none_or(|own| {
             own.proxies.is_none() && own.tls.is_none() && own.addresses.is_none()
         });
-        if usual && !self.has_cookies(own) {
+        #[cfg(feature = "cookies")]
+        let has_cookies = jar(&self.config, own).is_some_and(|jar| !jar.is_empty());
+        #[cfg(not(feature = "cookies"))]
+        let has_cookies = false;
+        if usual && !has_cookies {
             // The request may have cookies from another client's jar.
             #[cfg(feature = "cookies")]
             request.no_cookies();
@@ -212,9 +198,7 @@ impl Router for AnyHost {
         #[cfg(feature = "cookies")]
         self.cookie.clear();
         #[cfg(feature = "cookies")]
-        if let Some(jar) = &self.config.cookies
-            && self.adds_cookies(own)
-        {
+        if let Some(jar) = jar(&self.config, own) {
             jar.push_header(&url, &mut self.cookie);
         }
         self.name.clear();
@@ -234,34 +218,23 @@ impl Router for AnyHost {
         };
         let allowed = own.and_then(|own| own.addresses.as_ref());
         // The host keeps the proxy, the identity and the policy, so no other value can have these addresses in memory.
-        if let Some(proxy) = proxy {
-            self.name.push(b'p');
-            self.name
-                .extend_from_slice(&(Arc::as_ptr(proxy) as usize).to_ne_bytes());
-        }
-        if withholds {
-            self.name.push(b'w');
-        }
-        if let Some(tls) = tls {
-            self.name.push(b't');
-            self.name.extend_from_slice(&tls.address().to_ne_bytes());
-        }
-        if let Some(allowed) = allowed {
-            self.name.push(b'a');
-            self.name
-                .extend_from_slice(&(Arc::as_ptr(allowed) as usize).to_ne_bytes());
+        let parts = [
+            (b'p', proxy.map(|proxy| Arc::as_ptr(proxy) as usize)),
+            (b'w', withholds.then_some(0)),
+            (b't', tls.map(TlsIdentity::address)),
+            (b'a', allowed.map(|allowed| Arc::as_ptr(allowed) as usize)),
+        ];
+        for (part, address) in parts {
+            if let Some(address) = address {
+                self.name.push(part);
+                self.name.extend_from_slice(&address.to_ne_bytes());
+            }
         }
         let host = match self.hosts.get(&*self.name) {
             Some(&host) => host,
             None => {
-                let tls = tls.unwrap_or(&self.tls).clone();
-                let own = Own {
-                    proxy: proxy.cloned(),
-                    withholds,
-                    tls,
-                    allowed: allowed.cloned(),
-                };
-                let host = self.insert_host(&url, own, hosts)?;
+                let tls = tls.unwrap_or(&self.tls);
+                let host = self.insert_host(&url, proxy, withholds, tls, allowed, hosts)?;
                 self.hosts.insert(self.name.as_slice().into(), host);
                 host
             }
@@ -336,8 +309,7 @@ impl Router for AnyHost {
     /// Keeps the cookies of a response.
     fn note_head(&mut self, request: &Request, response: &Response, own: Option<&Overrides>) {
         #[cfg(feature = "cookies")]
-        if let Some(jar) = &self.config.cookies
-            && self.adds_cookies(own)
+        if let Some(jar) = jar(&self.config, own)
             && response.header("set-cookie").is_some()
             && let Ok(url) = Url::parse(request.url())
         {
@@ -359,41 +331,17 @@ impl Router for AnyHost {
 }
 
 impl AnyHost {
-    /// Whether the request may get cookies that the jar has now.
-    #[inline]
-    fn has_cookies(&self, own: Option<&Overrides>) -> bool {
-        #[cfg(feature = "cookies")]
-        let is_empty = self.config.cookies.as_ref().is_none_or(CookieJar::is_empty);
-        #[cfg(not(feature = "cookies"))]
-        let is_empty = true;
-        !is_empty && self.adds_cookies(own)
-    }
-
-    /// Whether the request gets cookies from the jar.
-    #[inline]
-    fn adds_cookies(&self, own: Option<&Overrides>) -> bool {
-        #[cfg(feature = "cookies")]
-        return self.config.cookies.is_some() && own.is_none_or(|own| !own.without_cookies);
-        #[cfg(not(feature = "cookies"))]
-        {
-            let _ = own;
-            false
-        }
-    }
-
-    /// Makes the host of a URL.
+    /// Makes the host of a URL. The server gets no `Proxy-Authorization` if `withholds`. The calls may say in `allowed`
+    /// which addresses may be connected to.
     fn insert_host(
         &self,
         url: &Url<'_>,
-        own: Own,
+        proxy: Option<&Arc<Proxy>>,
+        withholds: bool,
+        tls: &TlsIdentity,
+        allowed: Option<&Arc<AddressPolicy>>,
         hosts: &mut Hosts,
     ) -> Result<HostKey, ErrorKind> {
-        let Own {
-            proxy,
-            withholds,
-            tls,
-            allowed,
-        } = own;
         let mut authority = Vec::new();
         url.push_authority(&mut authority);
         let user_agent = self.config.host.user_agent.as_deref();
@@ -409,7 +357,7 @@ impl AnyHost {
         };
         let leads_elsewhere =
             to_port != url.port() || !bare(to_host).eq_ignore_ascii_case(bare(url.host()));
-        let addresses = match (&proxy, destination) {
+        let addresses = match (proxy, destination) {
             (_, Some(Destination::Unix(path))) => {
                 Addresses::Known(vec![Address::Unix(path.as_path().into())])
             }
@@ -422,8 +370,8 @@ impl AnyHost {
         let mut steps = Vec::new();
         let mut socks_target = None;
         let mut asks_proxy = false;
-        if let Some(proxy) = &proxy {
-            let allowed = allowed.as_deref().unwrap_or(&self.config.host.addresses);
+        if let Some(proxy) = proxy {
+            let allowed = allowed.map_or(&self.config.host.addresses, |own| &**own);
             check_behind(allowed, proxy, to_host)?;
             if proxy.kind() == ProxyKind::Https {
                 steps.push(Step::ProxyTls(self.proxy_tls.clone(), proxy.host().into()));
@@ -464,13 +412,13 @@ impl AnyHost {
             defaults = defaults.withholding();
         }
         if url.scheme() == Scheme::Https {
-            steps.push(Step::Tls(tls, url.host().into()));
+            steps.push(Step::Tls(tls.clone(), url.host().into()));
         }
         let name = self.name.as_slice().into();
         let route = HostRoute {
             socks_target,
-            proxy,
-            allowed,
+            proxy: proxy.cloned(),
+            allowed: allowed.cloned(),
             ..HostRoute::new(addresses, steps.into())
         };
         Ok(hosts.insert(name, defaults, route))
@@ -482,6 +430,13 @@ impl AnyHost {
         let route = routes.find(|route| route.is_for(url))?;
         Some(&route.to)
     }
+}
+
+/// The jar for calls with these settings.
+#[cfg(feature = "cookies")]
+fn jar<'c>(config: &'c Config, own: Option<&Overrides>) -> Option<&'c CookieJar> {
+    let jar = config.cookies.as_ref();
+    jar.filter(|_| own.is_none_or(|own| !own.without_cookies))
 }
 
 /// Refuses a server that the proxy would connect to, if the policy denies the server's address or its name. The
@@ -501,12 +456,6 @@ fn check_behind(allowed: &AddressPolicy, proxy: &Proxy, host: &str) -> Result<()
 /// encoded with. An unchanged request goes to the same host again, and its URL is not parsed.
 #[derive(Debug)]
 struct Recent([Option<(u64, HostKey)>; 64]);
-
-impl Default for Recent {
-    fn default() -> Self {
-        Self([None; 64])
-    }
-}
 
 impl Recent {
     #[inline]
