@@ -356,45 +356,20 @@ impl HostConfig {
         let backoff = rules
             .map(|rule| rule.backoff.factor)
             .find(|factor| !(0.0..=MOST_FACTOR).contains(factor));
+        let buffer = Some(self.stream_buffer as f64);
+        let budget = self.retry_budget.map(|budget| budget.ratio);
+        let breaker = self.breaker.as_ref().map(|breaker| breaker.failure_ratio);
+        let balance = self.balance.as_ref();
+        let panic = balance.map(|balance| balance.panic_below);
+        let slow = balance.and_then(|balance| balance.slow_factor);
+        let adaptive = self.adaptive.map(|adaptive| adaptive.factor);
         let numbers = [
-            (
-                "stream_buffer",
-                Some(self.stream_buffer as f64),
-                1.0,
-                u32::MAX.into(),
-            ),
-            (
-                "RetryBudget::ratio",
-                self.retry_budget.map(|budget| budget.ratio),
-                0.0,
-                1.0,
-            ),
-            (
-                "BreakerConfig::failure_ratio",
-                self.breaker.as_ref().map(|breaker| breaker.failure_ratio),
-                0.0,
-                1.0,
-            ),
-            (
-                "BalanceConfig::panic_below",
-                self.balance.as_ref().map(|balance| balance.panic_below),
-                0.0,
-                1.0,
-            ),
-            (
-                "BalanceConfig::slow_factor",
-                self.balance
-                    .as_ref()
-                    .and_then(|balance| balance.slow_factor),
-                0.0,
-                MOST_FACTOR,
-            ),
-            (
-                "AdaptiveTimeout::factor",
-                self.adaptive.map(|adaptive| adaptive.factor),
-                0.0,
-                MOST_FACTOR,
-            ),
+            ("stream_buffer", buffer, 1.0, u32::MAX.into()),
+            ("RetryBudget::ratio", budget, 0.0, 1.0),
+            ("BreakerConfig::failure_ratio", breaker, 0.0, 1.0),
+            ("BalanceConfig::panic_below", panic, 0.0, 1.0),
+            ("BalanceConfig::slow_factor", slow, 0.0, MOST_FACTOR),
+            ("AdaptiveTimeout::factor", adaptive, 0.0, MOST_FACTOR),
             ("Backoff::factor", backoff, 0.0, MOST_FACTOR),
         ];
         for (setting, value, least, most) in numbers {
