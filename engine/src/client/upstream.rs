@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::str::FromStr;
 
-use crate::error::{Error, Misuse, Phase, Sent, UrlError};
+use super::one_host::unsent;
+use crate::error::{Error, Misuse, UrlError};
 use crate::net::Address;
 use crate::proto::{Scheme, Url};
 
@@ -31,19 +32,14 @@ use crate::proto::{Scheme, Url};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Upstream {
     scheme: Scheme,
-    servers: Servers,
+    addresses: Vec<Address>,
+    /// The name whose addresses the servers have, and the port. Then no address is known.
+    name: Option<(String, u16)>,
     host: String,
     /// The caller has chosen `host`.
     has_own_host: bool,
     /// What the certificate must be for.
     server_name: String,
-}
-
-#[derive(Clone, Debug, Eq, PartialEq)]
-enum Servers {
-    Known(Vec<Address>),
-    /// The addresses of this name, with this port.
-    Named(String, u16),
 }
 
 impl Upstream {
@@ -56,19 +52,20 @@ impl Upstream {
             }
             _ => String::new(),
         };
-        Self::new(Servers::Known(addresses), host)
+        Self::new(addresses, host)
     }
 
     /// A Unix socket. `Host` is `localhost`.
     pub fn unix(path: impl AsRef<Path>) -> Self {
         let address = Address::Unix(path.as_ref().into());
-        Self::new(Servers::Known(vec![address]), "localhost".into())
+        Self::new(vec![address], "localhost".into())
     }
 
-    fn new(servers: Servers, host: String) -> Self {
+    fn new(addresses: Vec<Address>, host: String) -> Self {
         Self {
             scheme: Scheme::Http,
-            servers,
+            addresses,
+            name: None,
             host,
             has_own_host: false,
             server_name: String::new(),
@@ -90,12 +87,10 @@ impl Upstream {
         self.scheme = Scheme::Https;
         self.server_name = name.into();
         if !self.has_own_host {
-            let port = match &self.servers {
-                Servers::Named(_, port) => *port,
-                Servers::Known(addresses) => match addresses.first() {
-                    Some(Address::Tcp(address)) => address.port(),
-                    _ => Scheme::Https.default_port(),
-                },
+            let port = match (&self.name, self.addresses.first()) {
+                (Some((_, port)), _) => *port,
+                (None, Some(Address::Tcp(address))) => address.port(),
+                (None, _) => Scheme::Https.default_port(),
             };
             let host = match self.server_name.parse() {
                 Ok(ip) => url_host(ip),
@@ -113,18 +108,13 @@ impl Upstream {
 
     /// The addresses, in the order in which they are tried. Empty if the upstream has a name.
     pub fn addresses(&self) -> &[Address] {
-        match &self.servers {
-            Servers::Known(addresses) => addresses,
-            Servers::Named(..) => &[],
-        }
+        &self.addresses
     }
 
     /// The name whose addresses are the servers, and their port. `None` if the addresses are known.
     pub fn name(&self) -> Option<(&str, u16)> {
-        match &self.servers {
-            Servers::Known(_) => None,
-            Servers::Named(name, port) => Some((name, *port)),
-        }
+        let (name, port) = self.name.as_ref()?;
+        Some((name, *port))
     }
 
     /// The value of `Host`.
@@ -174,15 +164,15 @@ impl Upstream {
         let host = String::from_utf8(host).unwrap_or_default(); // an authority is ASCII
         let port = url.port();
         let at = |ip: IpAddr| Address::Tcp(SocketAddr::new(ip, port));
-        let servers = match url.ip() {
-            Some(ip) => Servers::Known(vec![at(ip)]),
+        let mut upstream = Self::new(Vec::new(), host);
+        match url.ip() {
+            Some(ip) => upstream.addresses = vec![at(ip)],
             None if url.host().eq_ignore_ascii_case("localhost") => {
                 let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
-                Servers::Known(loopback.map(at).into())
+                upstream.addresses = loopback.map(at).into();
             }
-            None => Servers::Named(url.host().to_owned(), port),
-        };
-        let mut upstream = Self::new(servers, host);
+            None => upstream.name = Some((url.host().to_owned(), port)),
+        }
         if url.scheme() == Scheme::Https {
             upstream.scheme = Scheme::Https;
             upstream.server_name = url.host().to_owned();
@@ -195,10 +185,7 @@ impl FromStr for Upstream {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        Self::parse(text).map_err(|error| {
-            let misuse = Misuse::upstream(text, error);
-            Error::new(misuse, Phase::Queue, Sent::Nothing)
-        })
+        Self::parse(text).map_err(|error| unsent(Misuse::upstream(text, error)))
     }
 }
 
