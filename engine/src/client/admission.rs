@@ -258,22 +258,18 @@ impl Admission {
             let breaker = host.breaker.get_or_insert_with(new);
             breaker.admit(now).map(Some)
         };
-        let Some(balance) = &mut self.balance else {
+        let mut balance = self.balance.as_mut();
+        if let Some(unknown) = balance.take_if(|balance| balance.present().next().is_none()) {
+            // The call waits until the addresses of the name are known.
+            call.host = Some(unknown.leader);
+        }
+        let Some(balance) = balance else {
             call.client.permit = AttemptPermit {
                 breaker: pass_breaker(call.host)?,
                 address: None,
             };
             return Ok(());
         };
-        if balance.present().next().is_none() {
-            // The call waits until the addresses of the name are known.
-            call.host = Some(balance.leader);
-            call.client.permit = AttemptPermit {
-                breaker: pass_breaker(call.host)?,
-                address: None,
-            };
-            return Ok(());
-        }
         let mut denied = 0;
         let mut soonest = None;
         loop {

@@ -32,8 +32,8 @@ pub(crate) struct ConnectionCap {
     /// Whether the next connection that becomes idle is closed: its descriptor is needed elsewhere.
     owes_descriptor: bool,
     /// Hosts that wait for room. An entry counts if the host's [`Want`] says so.
-    without_connection: VecDeque<HostKey>,
-    wanting_more: VecDeque<HostKey>,
+    pub(super) without_connection: VecDeque<HostKey>,
+    pub(super) wanting_more: VecDeque<HostKey>,
 }
 
 /// The part of a host in the cap.
@@ -47,7 +47,7 @@ pub(super) struct UnderCap {
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum Want {
+pub(super) enum Want {
     #[default]
     Nothing,
     First,
@@ -205,18 +205,6 @@ impl ConnectionCap {
         }
     }
 
-    /// The next host without any connection that waits for room.
-    #[inline]
-    pub(super) fn next_without_connection(&mut self, hosts: &mut HostSlab) -> Option<HostKey> {
-        next_wanting(&mut self.without_connection, Want::First, hosts)
-    }
-
-    /// The next host with too few connections that waits for room.
-    #[inline]
-    pub(super) fn next_wanting_more(&mut self, hosts: &mut HostSlab) -> Option<HostKey> {
-        next_wanting(&mut self.wanting_more, Want::More, hosts)
-    }
-
     /// Whether a host must give back a connection that it could use, because there are more than may be, another host has
     /// no connection at all, or another client no descriptor. Calls `satisfied` for each host that no longer waits for its first connection.
     #[inline]
@@ -252,8 +240,9 @@ impl ConnectionCap {
 /// no time limit, and not in the queue of the resolver.
 const MOST_LOOKUPS: usize = 2_048;
 
+/// The next host in a queue that still wants this.
 #[inline]
-fn next_wanting(
+pub(super) fn next_wanting(
     queue: &mut VecDeque<HostKey>,
     want: Want,
     hosts: &mut HostSlab,

@@ -9,7 +9,7 @@ mod cap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self::cap::{ConnectionCap, UnderCap};
+use self::cap::{ConnectionCap, UnderCap, Want, next_wanting};
 use super::throttle::HostThrottle;
 use crate::address::Address;
 use crate::policy::queue::{Queue, Ticket};
@@ -278,13 +278,17 @@ impl Hosts {
     /// The next host without any connection that waits for room.
     #[inline]
     pub(crate) fn next_without_connection(&mut self) -> Option<HostKey> {
-        self.cap.next_without_connection(&mut self.hosts)
+        next_wanting(
+            &mut self.cap.without_connection,
+            Want::First,
+            &mut self.hosts,
+        )
     }
 
     /// The next host with too few connections that waits for room.
     #[inline]
     pub(crate) fn next_wanting_more(&mut self) -> Option<HostKey> {
-        self.cap.next_wanting_more(&mut self.hosts)
+        next_wanting(&mut self.cap.wanting_more, Want::More, &mut self.hosts)
     }
 
     /// Whether a host must give back a connection that it could use, because another host has no connection at all.
