@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cookie_store::{Cookie as ParsedCookie, CookieDomain, CookieExpiration};
+use httpdate::fmt_http_date;
 
 use crate::proto::Url;
 
@@ -156,10 +157,8 @@ impl Cookie {
             text.push_str("; Secure");
         }
         if let Some(expires) = self.expires {
-            let now = unix_seconds(SystemTime::now());
-            let left = unix_seconds(expires).checked_sub(now);
-            let left = left.filter(|&left| left > 0)?;
-            text.push_str(&format!("; Max-Age={left}"));
+            let expires = expires.clamp(UNIX_EPOCH, UNIX_EPOCH + LATEST);
+            text.push_str(&format!("; Expires={}", fmt_http_date(expires)));
         }
         Some((text, url))
     }
@@ -280,14 +279,13 @@ impl CookieJar {
         let Some((value, url)) = cookie.to_set_cookie() else {
             return false;
         };
-        let Some(mut parsed) = self.check(value.as_bytes(), &url) else {
-            return false;
-        };
-        if let Some(expires) = cookie.expires {
-            set_expiry(&mut parsed.expires, unix_seconds(expires));
+        match self.check(value.as_bytes(), &url) {
+            Some(parsed) if !parsed.is_expired() => {
+                self.lock().insert(parsed, &url, &self.limits);
+                true
+            }
+            _ => false,
         }
-        self.lock().insert(parsed, &url, &self.limits);
-        true
     }
 
     /// The number of cookies, expired cookies that are not removed yet included.
@@ -531,16 +529,5 @@ fn keeps_its_prefix(cookie: &ParsedCookie<'_>, secure: bool, url: &url::Url) -> 
     (!has("__Secure-") || safe) && (!has("__Host-") || (safe && of_host))
 }
 
-/// Corrects an expiry time that is later than `expiry`, because `Max-Age` was added to the clock a moment later.
-fn set_expiry(expires: &mut CookieExpiration, expiry: u64) {
-    if let CookieExpiration::AtUtc(at) = expires
-        && let Ok(stands) = u64::try_from(at.unix_timestamp())
-    {
-        *at -= Duration::from_secs(stands.saturating_sub(expiry));
-    }
-}
-
-fn unix_seconds(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
-}
+/// The last second that a date in HTTP can name: the end of the year 9999.
+const LATEST: Duration = Duration::from_secs(253_402_300_799);
