@@ -1,8 +1,6 @@
 //! Reads and edits a request before it is sent: its headers, its query, and bodies that are forms or JSON.
 
-use super::{
-    Body, Codings, HostField, Inner, Outline, Request, UserAgent, check_bytes, split_line,
-};
+use super::{OwnValue, Request, check_bytes, lines, split_line};
 use crate::error::Part;
 use crate::proto::Credentials;
 
@@ -19,16 +17,12 @@ impl Request {
     /// assert_eq!(headers, [("Host", &b"b.example"[..]), ("Accept", b"text/html")]);
     /// ```
     pub fn headers(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        let host = match &self.0.host {
-            HostField::Own(value) => Some(("Host", value.as_slice())),
-            HostField::Default | HostField::None => None,
-        };
-        let user_agent = match &self.0.user_agent {
-            UserAgent::Own(value) => Some(("User-Agent", value.as_slice())),
-            UserAgent::Default | UserAgent::None => None,
-        };
-        let others = self.field_lines().map(split_line);
-        host.into_iter().chain(user_agent).chain(others)
+        let own = [("Host", &self.0.host), ("User-Agent", &self.0.user_agent)];
+        let own = own.into_iter().filter_map(|(name, value)| match value {
+            OwnValue::Own(value) => Some((name, value.as_slice())),
+            OwnValue::Default | OwnValue::None => None,
+        });
+        own.chain(lines(&self.0.fields).map(split_line))
     }
 
     /// The value of the first header with this name that was set here, ignoring case.
@@ -171,41 +165,13 @@ impl Request {
 /// ```
 impl Clone for Request {
     fn clone(&self) -> Self {
-        let own = &*self.0;
-        Self(Box::new(Inner {
-            method: own.method.clone(),
-            target: own.target.clone(),
-            host: own.host.clone(),
-            user_agent: own.user_agent.clone(),
-            http10: own.http10,
-            fields: own.fields.clone(),
-            trailers: own.trailers.clone(),
-            trailer_names: own.trailer_names.clone(),
-            body: match &own.body {
-                Body::None => Body::None,
-                Body::Memory(body) => Body::Memory(body.clone()),
-                Body::Stream(stream) => Body::Stream(Box::new(stream.copy())),
-            },
-            expect: own.expect,
-            close: own.close,
-            upgrade: own.upgrade,
-            authorization: own.authorization,
-            proxy_authorization: own.proxy_authorization,
-            sensitive: own.sensitive.clone(),
-            has_coding_header: own.has_coding_header,
-            codings: own.codings,
-            sent_target: own.sent_target.clone(),
-            reading: own.reading,
-            invalid: own.invalid.clone(),
-            // What calls have made of the request.
-            cookies: Vec::new(),
-            redirected: None,
-            encoded: Vec::new(),
-            head_len: 0,
-            outline: Outline::default(),
-            encoded_codings: Codings::none(),
-            encoded_for: 0,
-        }))
+        let mut copy = Self(self.0.clone());
+        // The copy was not encoded, and no call has it yet.
+        copy.invalidate().0.encoded.clear();
+        copy.0.head_len = 0;
+        copy.0.redirected = None;
+        copy.0.cookies.clear();
+        copy
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::Misuse;
 #[derive(Default)]
 pub(crate) struct HopFields {
     /// Header lines, each with its CRLF.
-    lines: Vec<u8>,
+    pub(super) lines: Vec<u8>,
     /// The first fault.
     invalid: Option<Invalid>,
 }
@@ -20,15 +20,13 @@ impl HopFields {
 
     /// Adds a line in place of an earlier one with its name.
     pub(crate) fn set(&mut self, name: &str, value: &[u8]) {
-        let fixed = FRAMING.iter().chain(FIXED);
-        if let Some(fixed) = fixed.into_iter().find(|it| it.eq_ignore_ascii_case(name)) {
-            self.invalid.get_or_insert(Invalid::Fixed(fixed));
-            return;
-        }
-        match check_field(name, value, Part::HeaderName, Part::HeaderValue) {
-            Err(invalid) => {
-                self.invalid.get_or_insert(invalid);
-            }
+        let mut fixed = FRAMING.iter().chain(FIXED);
+        let checked = match fixed.find(|it| it.eq_ignore_ascii_case(name)) {
+            Some(fixed) => Err(Invalid::Fixed(fixed)),
+            None => check_field(name, value, Part::HeaderName, Part::HeaderValue),
+        };
+        match checked {
+            Err(invalid) => _ = self.invalid.get_or_insert(invalid),
             Ok(()) => {
                 remove_lines(&mut self.lines, name);
                 push_line(&mut self.lines, name, value);
@@ -41,15 +39,6 @@ impl HopFields {
             .map(split_line)
             .find(|(own, _)| own.eq_ignore_ascii_case(name))
             .map(|(_, value)| value)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-
-    /// The lines, each with its CRLF.
-    pub(super) fn lines(&self) -> &[u8] {
-        &self.lines
     }
 
     pub(super) fn check(&self) -> Result<(), Misuse> {

@@ -94,27 +94,15 @@ impl Stream {
         }
     }
 
-    /// The stream of a copy of the request: the same if it can be opened again, or else one of the same length from which
-    /// nothing can be read.
-    pub(super) fn copy(&self) -> Self {
-        match &self.source {
-            Source::Opened(opened) => Self::new(Source::opened(opened.open.clone()), self.length),
-            Source::Read(_) | Source::Pieces(_) => Self {
-                state: StreamState::Ended,
-                ..Self::new(Source::Read(Box::new(io::empty())), self.length)
-            },
-        }
-    }
-
     /// Whether the stream can be sent from its beginning.
     pub(super) fn is_replayable(&self) -> bool {
-        self.state == StreamState::Fresh || matches!(self.source, Source::Opened(_))
+        self.state == StreamState::Fresh || matches!(self.source, Source::Opened { .. })
     }
 
     /// Goes back to the beginning, if the stream can be opened again.
     pub(super) fn rewind(&mut self) {
-        if let Source::Opened(opened) = &mut self.source {
-            opened.reader = None;
+        if let Source::Opened { reader, .. } = &mut self.source {
+            *reader = None;
             self.state = StreamState::Fresh;
             self.produced = 0;
             self.buffer.clear();
@@ -179,8 +167,9 @@ impl Stream {
             Some(declared) => self.frame_known(declared, read)?,
             None => self.frame_chunk(read, trailers),
         }
-        if let (StreamState::Ended, Source::Opened(opened)) = (self.state, &mut self.source) {
-            opened.reader = None; // the file is not kept open
+        if let (StreamState::Ended, Source::Opened { reader, .. }) = (self.state, &mut self.source)
+        {
+            *reader = None; // the file is not kept open
         }
         if self.buffer.is_empty() {
             return Ok(Fill::Ended);
@@ -220,18 +209,32 @@ impl Stream {
     }
 }
 
+/// The stream of a copy of the request: the same if it can be opened again, or else one of the same length from which
+/// nothing can be read.
+impl Clone for Stream {
+    fn clone(&self) -> Self {
+        match &self.source {
+            Source::Opened { open, .. } => {
+                let (open, reader) = (Arc::clone(open), None);
+                Self::new(Source::Opened { open, reader }, self.length)
+            }
+            Source::Read(_) | Source::Pieces(_) => Self {
+                state: StreamState::Ended,
+                ..Self::new(Source::Read(Box::new(io::empty())), self.length)
+            },
+        }
+    }
+}
+
 /// Where the bytes of a stream come from.
 pub(super) enum Source {
     Read(Box<dyn Read + Send>),
-    Opened(Opened),
+    /// A reader that can be opened again. It is `None` before the first read.
+    Opened {
+        open: Arc<Open>,
+        reader: Option<Box<dyn Read + Send>>,
+    },
     Pieces(Pieces),
-}
-
-/// A reader that can be opened again.
-pub(super) struct Opened {
-    open: Arc<Open>,
-    /// `None` before the first read.
-    reader: Option<Box<dyn Read + Send>>,
 }
 
 pub(super) type Open = dyn Fn() -> io::Result<Box<dyn Read + Send>> + Send + Sync;
@@ -245,10 +248,6 @@ pub(super) struct Pieces {
 }
 
 impl Source {
-    pub(super) fn opened(open: Arc<Open>) -> Self {
-        Self::Opened(Opened { open, reader: None })
-    }
-
     pub(super) fn pieces(source: impl BodySource) -> Self {
         Self::Pieces(Pieces {
             source: Box::new(source),
@@ -262,19 +261,12 @@ impl Read for Source {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Read(read) => read.read(buf),
-            Self::Opened(opened) => opened.read(buf),
+            Self::Opened { open, reader } => match reader {
+                Some(reader) => reader.read(buf),
+                None => reader.insert(open()?).read(buf),
+            },
             Self::Pieces(pieces) => pieces.read(buf),
         }
-    }
-}
-
-impl Read for Opened {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let reader = match &mut self.reader {
-            Some(reader) => reader,
-            reader => reader.insert((self.open)()?),
-        };
-        reader.read(buf)
     }
 }
 
