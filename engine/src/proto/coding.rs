@@ -19,7 +19,7 @@ mod zstd;
 use std::fmt;
 use std::ops::{BitOr, Range};
 
-use self::layer::{CodingDecoder, decoder};
+use self::layer::CodingDecoder;
 use super::Limits;
 use super::head::list;
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
@@ -90,9 +90,9 @@ impl fmt::Display for Codings {
     /// The value of an `Accept-Encoding` header.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut between = "";
-        for coding in Coding::ALL {
-            if self.contains(coding.set()) {
-                write!(f, "{between}{}", coding.name())?;
+        for (coding, name, _) in CODINGS {
+            if self.contains(*coding) {
+                write!(f, "{between}{name}")?;
                 between = ", ";
             }
         }
@@ -100,68 +100,31 @@ impl fmt::Display for Codings {
     }
 }
 
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Coding {
+/// A content coding: its set, its name, and how a decoder for it is made.
+pub(super) type Coding = (Codings, &'static str, NewDecoder);
+type NewDecoder = fn() -> Result<Box<dyn CodingDecoder>, ErrorKind>;
+
+static CODINGS: &[Coding] = &[
     #[cfg(feature = "gzip")]
-    Gzip,
+    (Codings::GZIP, "gzip", gzip::Gzip::begin),
     #[cfg(feature = "gzip")]
-    Deflate,
+    (Codings::DEFLATE, "deflate", gzip::Deflate::begin),
     #[cfg(feature = "brotli")]
-    Br,
+    (Codings::BR, "br", brotli::Br::begin),
     #[cfg(feature = "zstd")]
-    Zstd,
-}
+    (Codings::ZSTD, "zstd", zstd::Zstd::begin),
+];
 
-impl Coding {
-    const ALL: &[Self] = &[
-        #[cfg(feature = "gzip")]
-        Self::Gzip,
-        #[cfg(feature = "gzip")]
-        Self::Deflate,
-        #[cfg(feature = "brotli")]
-        Self::Br,
-        #[cfg(feature = "zstd")]
-        Self::Zstd,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            #[cfg(feature = "gzip")]
-            Self::Gzip => "gzip",
-            #[cfg(feature = "gzip")]
-            Self::Deflate => "deflate",
-            #[cfg(feature = "brotli")]
-            Self::Br => "br",
-            #[cfg(feature = "zstd")]
-            Self::Zstd => "zstd",
-        }
-    }
-
-    fn set(self) -> Codings {
-        match self {
-            #[cfg(feature = "gzip")]
-            Self::Gzip => Codings::GZIP,
-            #[cfg(feature = "gzip")]
-            Self::Deflate => Codings::DEFLATE,
-            #[cfg(feature = "brotli")]
-            Self::Br => Codings::BR,
-            #[cfg(feature = "zstd")]
-            Self::Zstd => Codings::ZSTD,
-        }
-    }
-
-    fn parse(token: &[u8]) -> Option<Self> {
-        #[cfg(feature = "gzip")]
-        if token.eq_ignore_ascii_case(b"x-gzip") {
-            return Some(Self::Gzip); // RFC 9110 §8.4.1.3
-        }
-        let named = |coding: &Self| token.eq_ignore_ascii_case(coding.name().as_bytes());
-        Self::ALL.iter().copied().find(named)
-    }
+fn parse(token: &[u8]) -> Option<&'static Coding> {
+    // RFC 9110 §8.4.1.3
+    let is_gzip = token.eq_ignore_ascii_case(b"x-gzip");
+    let token = if is_gzip { b"gzip" } else { token };
+    let is_named = |(_, name, _): &&Coding| token.eq_ignore_ascii_case(name.as_bytes());
+    CODINGS.iter().find(is_named)
 }
 
 /// The codings of a body in the order in which they were applied; the rest is `None`.
-pub(super) type Stack = [Option<Coding>; MAX_CODINGS];
+pub(super) type Stack = [Option<&'static Coding>; MAX_CODINGS];
 
 /// Reads the values of all `Content-Encoding` lines. The result is empty if one of the codings is unknown or not in
 /// `wanted`: the codings applied before that one cannot be decoded without it.
@@ -172,8 +135,8 @@ pub(super) fn stack<'a>(
     let (mut stack, mut depth) = ([None; MAX_CODINGS], 0);
     let tokens = values.flat_map(list);
     for token in tokens.filter(|t| !t.is_empty() && !t.eq_ignore_ascii_case(b"identity")) {
-        match Coding::parse(token) {
-            Some(coding) if wanted.contains(coding.set()) => {
+        match parse(token) {
+            Some(coding) if wanted.contains(coding.0) => {
                 if let Some(slot) = stack.get_mut(depth) {
                     *slot = Some(coding);
                 }
@@ -189,6 +152,7 @@ pub(super) fn stack<'a>(
 }
 
 /// Decodes the content codings of one body after the other. Keeps its memory between bodies.
+#[derive(Default)]
 pub(crate) struct Decoder {
     /// In the order in which bytes pass them: the coding that was applied last comes first.
     layers: Vec<Layer>,
@@ -208,6 +172,7 @@ pub(crate) struct Decoder {
 }
 
 struct Layer {
+    coding: &'static Coding,
     decoder: Box<dyn CodingDecoder>,
     out: Box<[u8]>,
     /// The part of `out` that the next layer has not used yet; always empty for the last layer.
@@ -229,33 +194,21 @@ pub(super) struct Bounds<'a> {
 
 /// How much a layer used and produced in one step.
 #[derive(Clone, Copy, Debug, Default)]
-struct Progress {
+pub(super) struct Progress {
     used: usize,
     made: usize,
 }
 
 impl Decoder {
-    pub(super) fn new() -> Box<Self> {
-        Box::new(Self {
-            layers: Vec::new(),
-            spare: Vec::new(),
-            kept: Vec::new(),
-            kept_at: 0,
-            held: false,
-            received: 0,
-            taken: 0,
-            idle_memory: 0,
-        })
-    }
-
     /// Prepares for a new body with the codings in `stack`.
     pub(super) fn begin(&mut self, stack: Stack, limits: &Limits) -> Result<(), ErrorKind> {
         for coding in stack.into_iter().rev().flatten() {
-            let at = self.spare.iter().position(|l| l.decoder.coding() == coding);
+            let at = self.spare.iter().position(|l| l.coding.0 == coding.0);
             let mut layer = match at {
                 Some(at) => self.spare.swap_remove(at),
                 None => Layer {
-                    decoder: decoder(coding)?,
+                    coding,
+                    decoder: coding.2()?,
                     out: vec![0; PIECE].into_boxed_slice(),
                     ready: 0..0,
                     made: 0,
@@ -436,7 +389,7 @@ impl Layer {
 
 impl fmt::Debug for Decoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let codings = self.layers.iter().map(|layer| layer.decoder.coding());
+        let codings = self.layers.iter().map(|layer| layer.coding.1);
         f.debug_list().entries(codings).finish()
     }
 }

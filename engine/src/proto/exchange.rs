@@ -1064,7 +1064,7 @@ impl Exchange {
         if stack[0].is_none() {
             return Ok(());
         }
-        let decoder = response.0.decoder.take().unwrap_or_else(Decoder::new);
+        let decoder = response.0.decoder.take().unwrap_or_default();
         self.decoder.insert(decoder).begin(stack, limits)?;
         response.0.decoded = true;
         Ok(())

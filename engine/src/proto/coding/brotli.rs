@@ -2,8 +2,8 @@
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 
+use super::Progress;
 use super::layer::CodingDecoder;
-use super::{Coding, Progress};
 use crate::error::{ErrorKind, PeerFault};
 
 /// br (RFC 7932), without the large windows, which are not part of it: the window is at most 16 MiB, and memory grows
@@ -16,19 +16,21 @@ pub(super) struct Br {
 type Brotli = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
 
 impl Br {
-    pub(super) fn new() -> Self {
+    pub(super) fn begin() -> Result<Box<dyn CodingDecoder>, ErrorKind> {
         let alloc = StandardAlloc::default;
-        Self {
+        Ok(Box::new(Self {
             state: Box::new(BrotliState::new_strict(alloc(), alloc(), alloc())),
             ended: false,
-        }
+        }))
     }
+}
 
-    fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, PeerFault> {
+impl CodingDecoder for Br {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, ErrorKind> {
         if self.ended {
             return match input {
                 [] => Ok(Progress::default()),
-                _ => Err(PeerFault::BadContentCoding),
+                _ => Err(PeerFault::BadContentCoding.into()),
             };
         }
         let input = &input[..input.len().min(MAX_BROTLI_INPUT)];
@@ -45,21 +47,11 @@ impl Br {
             &mut self.state,
         );
         match result {
-            BrotliResult::ResultFailure => return Err(PeerFault::BadContentCoding),
+            BrotliResult::ResultFailure => return Err(PeerFault::BadContentCoding.into()),
             BrotliResult::ResultSuccess => self.ended = true,
             BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => {}
         }
         Ok(Progress { used, made })
-    }
-}
-
-impl CodingDecoder for Br {
-    fn coding(&self) -> Coding {
-        Coding::Br
-    }
-
-    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, ErrorKind> {
-        Ok(self.decode(input, out)?)
     }
 
     fn is_complete(&self) -> bool {

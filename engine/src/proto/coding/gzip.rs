@@ -2,8 +2,8 @@
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
+use super::Progress;
 use super::layer::CodingDecoder;
-use super::{Coding, Progress};
 use crate::error::{ErrorKind, PeerFault};
 
 /// gzip (RFC 1952): one or more members, each with a header, deflated data and a checksum.
@@ -37,14 +37,14 @@ enum GzipState {
 }
 
 impl Gzip {
-    pub(super) fn new() -> Self {
-        Self {
+    pub(super) fn begin() -> Result<Box<dyn CodingDecoder>, ErrorKind> {
+        Ok(Box::new(Self {
             state: GzipState::Fixed(0),
             inflate: Decompress::new(false),
             flags: 0,
             header: Crc::new(),
             data: Crc::new(),
-        }
+        }))
     }
 
     fn begin_member(&mut self) {
@@ -54,27 +54,6 @@ impl Gzip {
         self.data.reset();
     }
 
-    fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, PeerFault> {
-        let mut used = 0;
-        while self.state != GzipState::Data {
-            let Some(&byte) = input.get(used) else {
-                return Ok(Progress { used, made: 0 });
-            };
-            used += 1;
-            self.handle_byte(byte)?;
-        }
-        let (step, ended) = inflate(&mut self.inflate, &input[used..], out)?;
-        self.data.update(&out[..step.made]);
-        if ended {
-            self.state = GzipState::Trailer(0);
-        }
-        Ok(Progress {
-            used: used + step.used,
-            made: step.made,
-        })
-    }
-
-    /// Takes one byte that is not deflated data.
     fn handle_byte(&mut self, byte: u8) -> Result<(), PeerFault> {
         use GzipState::*;
         let before = self.state;
@@ -152,12 +131,22 @@ impl Gzip {
 }
 
 impl CodingDecoder for Gzip {
-    fn coding(&self) -> Coding {
-        Coding::Gzip
-    }
-
     fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, ErrorKind> {
-        Ok(self.decode(input, out)?)
+        let mut used = 0;
+        while self.state != GzipState::Data {
+            let Some(&byte) = input.get(used) else {
+                return Ok(Progress { used, made: 0 });
+            };
+            used += 1;
+            self.handle_byte(byte)?;
+        }
+        let (mut step, ended) = inflate(&mut self.inflate, &input[used..], out)?;
+        self.data.update(&out[..step.made]);
+        if ended {
+            self.state = GzipState::Trailer(0);
+        }
+        step.used += used;
+        Ok(step)
     }
 
     fn is_complete(&self) -> bool {
@@ -193,26 +182,24 @@ enum DeflateState {
 }
 
 impl Deflate {
-    pub(super) fn new() -> Self {
-        Self {
+    pub(super) fn begin() -> Result<Box<dyn CodingDecoder>, ErrorKind> {
+        Ok(Box::new(Self {
             state: DeflateState::First,
             inflate: Decompress::new(true),
-        }
+        }))
     }
+}
 
-    fn decode(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, PeerFault> {
-        let (mut used, Some(&byte)) = (0, input.first()) else {
-            return match self.state {
-                DeflateState::Data => self.inflate(input, out),
-                _ => Ok(Progress::default()),
-            };
-        };
-        match self.state {
-            DeflateState::First => {
+impl CodingDecoder for Deflate {
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, ErrorKind> {
+        match (self.state, input.first()) {
+            (DeflateState::Data, _) => {}
+            (_, None) => return Ok(Progress::default()),
+            (DeflateState::First, Some(&byte)) => {
                 self.state = DeflateState::Second(byte);
                 return Ok(Progress { used: 1, made: 0 });
             }
-            DeflateState::Second(first) => {
+            (DeflateState::Second(first), Some(&byte)) => {
                 let is_zlib = first & 0x0f == 8
                     && first >> 4 <= 7
                     && u16::from_be_bytes([first, byte]) % 31 == 0;
@@ -221,36 +208,16 @@ impl Deflate {
                 // One byte is too short for any output or for an end.
                 let (step, _) = inflate(&mut self.inflate, &[first], out)?;
                 if step.used != 1 || step.made != 0 {
-                    return Err(PeerFault::BadContentCoding);
+                    return Err(PeerFault::BadContentCoding.into());
                 }
             }
-            DeflateState::Data => {}
-            DeflateState::Ended => return Err(PeerFault::BadContentCoding),
+            (DeflateState::Ended, Some(_)) => return Err(PeerFault::BadContentCoding.into()),
         }
-        let step = self.inflate(input, out)?;
-        used += step.used;
-        Ok(Progress {
-            used,
-            made: step.made,
-        })
-    }
-
-    fn inflate(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, PeerFault> {
         let (step, ended) = inflate(&mut self.inflate, input, out)?;
         if ended {
             self.state = DeflateState::Ended;
         }
         Ok(step)
-    }
-}
-
-impl CodingDecoder for Deflate {
-    fn coding(&self) -> Coding {
-        Coding::Deflate
-    }
-
-    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, ErrorKind> {
-        Ok(self.decode(input, out)?)
     }
 
     fn is_complete(&self) -> bool {

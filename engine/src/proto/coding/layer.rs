@@ -8,14 +8,12 @@
 //! | deflate, br | nothing |
 //! | zstd | further frames, skippable frames included |
 
-use super::{Coding, Progress};
+use super::Progress;
 use crate::error::ErrorKind;
 use crate::proto::Limits;
 
 /// A decoder for one content coding.
-pub(super) trait CodingDecoder: Send + Sync {
-    fn coding(&self) -> Coding;
-
+pub(in crate::proto) trait CodingDecoder: Send + Sync {
     /// Sets the limits that hold inside a coding.
     fn prepare(&mut self, _limits: &Limits) -> Result<(), ErrorKind> {
         Ok(())
@@ -33,17 +31,4 @@ pub(super) trait CodingDecoder: Send + Sync {
 
     /// Bytes of memory that the decoder holds, about.
     fn memory(&self) -> usize;
-}
-
-pub(super) fn decoder(coding: Coding) -> Result<Box<dyn CodingDecoder>, ErrorKind> {
-    match coding {
-        #[cfg(feature = "gzip")]
-        Coding::Gzip => Ok(Box::new(super::gzip::Gzip::new())),
-        #[cfg(feature = "gzip")]
-        Coding::Deflate => Ok(Box::new(super::gzip::Deflate::new())),
-        #[cfg(feature = "brotli")]
-        Coding::Br => Ok(Box::new(super::brotli::Br::new())),
-        #[cfg(feature = "zstd")]
-        Coding::Zstd => Ok(Box::new(super::zstd::Zstd::new()?)),
-    }
 }

@@ -5,8 +5,8 @@ use std::io;
 use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
 use zstd::zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
+use super::Progress;
 use super::layer::CodingDecoder;
-use super::{Coding, Progress};
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 use crate::proto::Limits;
 
@@ -27,13 +27,13 @@ enum ZstdState {
 }
 
 impl Zstd {
-    pub(super) fn new() -> Result<Self, ErrorKind> {
+    pub(super) fn begin() -> Result<Box<dyn CodingDecoder>, ErrorKind> {
         let out_of_memory = || io::Error::from(io::ErrorKind::OutOfMemory);
-        Ok(Self {
+        Ok(Box::new(Self {
             context: DCtx::try_create().ok_or_else(out_of_memory)?,
             state: ZstdState::Start,
             window_log: 0,
-        })
+        }))
     }
 
     /// The library returns an error code as its negative.
@@ -49,10 +49,6 @@ impl Zstd {
 }
 
 impl CodingDecoder for Zstd {
-    fn coding(&self) -> Coding {
-        Coding::Zstd
-    }
-
     fn prepare(&mut self, limits: &Limits) -> Result<(), ErrorKind> {
         self.window_log = limits.zstd_window_log.clamp(MIN_WINDOW_LOG, MAX_WINDOW_LOG);
         let parameter = DParameter::WindowLogMax(u32::from(self.window_log));
