@@ -2,9 +2,10 @@
 //! Which request or proxy gets the credentials is decided by the callers.
 
 use std::fmt;
+use std::io::Write as _;
 
-use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use base64::write::EncoderWriter;
 
 /// A user name and a password, both percent-decoded. `Debug` shows neither.
 ///
@@ -75,24 +76,12 @@ pub fn push_basic(userinfo: &str, out: &mut Vec<u8>) {
     push_value(percent_decoded(userinfo).chain(colon.bytes()), out);
 }
 
-fn push_value(mut bytes: impl Iterator<Item = u8>, out: &mut Vec<u8>) {
+fn push_value(bytes: impl Iterator<Item = u8>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Basic ");
-    loop {
-        let mut group = [0; GROUP];
-        let mut len = 0;
-        for (slot, byte) in group.iter_mut().zip(&mut bytes) {
-            *slot = byte;
-            len += 1;
-        }
-        let mut encoded = [0; GROUP / 3 * 4];
-        // `encoded` has room for four characters for each three bytes, so this does not fail.
-        let n = STANDARD
-            .encode_slice(&group[..len], &mut encoded)
-            .unwrap_or_default();
-        out.extend_from_slice(&encoded[..n]);
-        if len < GROUP {
-            return;
-        }
+    let mut encoder = EncoderWriter::new(out, &STANDARD);
+    for byte in bytes {
+        // A vector takes all bytes; dropping the encoder writes the last ones.
+        let _ = encoder.write_all(&[byte]);
     }
 }
 
@@ -117,11 +106,10 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).map(|value| value as u8)
 }
 
-/// Bytes encoded at a time. A multiple of three, so that only the last group is padded.
-const GROUP: usize = 48;
-
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+
     use super::*;
 
     #[test]

@@ -150,10 +150,7 @@ impl ChunkDecoder {
     }
 
     fn push_digit(&mut self, digit: u8) -> Result<(), PeerFault> {
-        let value = match digit {
-            b'0'..=b'9' => digit - b'0',
-            _ => (digit | 0x20) - b'a' + 10,
-        };
+        let value = char::from(digit).to_digit(16).unwrap_or_default();
         if self.size >> (MAX_SIZE_BITS - 4) != 0 {
             return Err(PeerFault::BadChunk);
         }

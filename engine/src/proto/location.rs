@@ -6,11 +6,11 @@
 //! with signs that no name has are refused, although the standard takes them. The tests compare it with the `url`
 //! crate.
 
-use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::Url;
-use super::url::{Scheme, is_number, to_ascii};
+use super::auth::percent_decoded;
+use super::url::{Scheme, is_number, is_scheme, parse_port, split_port, to_ascii};
 use crate::error::UrlError;
 
 /// Whether a response with this status redirects to its [`location`](super::Response::location). 300 leaves the choice
@@ -45,7 +45,7 @@ pub fn resolve(base: &str, reference: &[u8]) -> Result<String, UrlError> {
     let own = text.split_once('#').or_else(|| base.split_once('#'));
     if let Some((_, fragment)) = own {
         url.push('#');
-        push_encoded(&mut url, fragment.as_bytes(), is_encoded_in_fragment);
+        push_encoded(&mut url, fragment.as_bytes(), outside(IN_FRAGMENT));
     }
     Ok(url)
 }
@@ -118,11 +118,7 @@ fn split_scheme(text: &str) -> Result<Option<(Scheme, &str)>, UrlError> {
     let Some((name, rest)) = text.split_once(':') else {
         return Ok(None);
     };
-    let is_scheme = name.starts_with(|char: char| char.is_ascii_alphabetic())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
-    if !is_scheme {
+    if !is_scheme(name) {
         return Ok(None);
     }
     match &*name.to_ascii_lowercase() {
@@ -174,14 +170,13 @@ fn push_relative(out: &mut String, base: &Url<'_>, rest: &str) -> Result<(), Url
         return Ok(());
     }
     push_path(out, root, before(&target, '?'));
-    if !rest.starts_with('?') {
-        pop(out, root);
+    match rest.strip_prefix('?') {
+        Some(query) => push_query(out, query),
+        None => {
+            pop(out, root);
+            push_target(out, root, rest);
+        }
     }
-    let (path, query) = split_query(rest);
-    if !path.is_empty() {
-        push_path(out, root, path);
-    }
-    push_query(out, query);
     Ok(())
 }
 
@@ -195,49 +190,35 @@ fn push_userinfo(out: &mut String, userinfo: &str) {
     if user.is_empty() && password.is_empty() {
         return;
     }
-    push_encoded(out, user.as_bytes(), is_encoded_in_userinfo);
+    push_encoded(out, user.as_bytes(), outside(IN_USERINFO));
     if !password.is_empty() {
         out.push(':');
-        push_encoded(out, password.as_bytes(), is_encoded_in_userinfo);
+        push_encoded(out, password.as_bytes(), outside(IN_USERINFO));
     }
     out.push('@');
 }
 
 fn push_host_port(out: &mut String, scheme: Scheme, host_port: &str) -> Result<(), UrlError> {
-    let (host, port) = match host_port.strip_prefix('[') {
-        Some(inner) => {
-            let (ip, port) = inner.split_once(']').ok_or(UrlError::Ipv6)?;
-            let ip: Ipv6Addr = ip.parse().map_err(|_| UrlError::Ipv6)?;
-            if !port.is_empty() && !port.starts_with(':') {
-                return Err(UrlError::Ipv6);
-            }
-            (format!("[{ip}]"), port.trim_start_matches(':'))
+    let (host, port) = split_port(host_port)?;
+    match host.strip_prefix('[') {
+        Some(ip) => {
+            let ip = ip.trim_end_matches(']').parse::<Ipv6Addr>();
+            out.push_str(&format!("[{}]", ip.map_err(|_| UrlError::Ipv6)?));
         }
-        None => {
-            let (host, port) = host_port.split_once(':').unwrap_or((host_port, ""));
-            (name_or_ipv4(host)?, port)
-        }
-    };
-    out.push_str(&host);
-    let number = port.bytes().try_fold(0u32, |number, byte| {
-        let digit = char::from(byte).to_digit(10)?;
-        Some((number * 10 + digit).min(1 << 16))
-    });
-    match number.ok_or(UrlError::Port)? {
-        _ if port.is_empty() => {}
-        number if number == u32::from(scheme.default_port()) => {}
-        number => {
-            out.push(':');
-            out.push_str(&number.to_string());
+        None => out.push_str(&name_or_ipv4(host)?),
+    }
+    if !port.is_empty() {
+        let port = parse_port(port).ok_or(UrlError::Port)?;
+        if port != scheme.default_port() {
+            out.push_str(&format!(":{port}"));
         }
     }
     Ok(())
 }
 
 fn name_or_ipv4(host: &str) -> Result<String, UrlError> {
-    let decoded = percent_decoded(host.as_bytes());
-    let decoded = std::str::from_utf8(&decoded).map_err(|_| UrlError::Idna)?;
-    let name = to_ascii(decoded)?;
+    let decoded = String::from_utf8(percent_decoded(host).collect());
+    let name = to_ascii(&decoded.map_err(|_| UrlError::Idna)?)?;
     // What was decoded or mapped may be a byte at which the URL would be split, such as `:` and `/`.
     let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_~.".contains(byte);
     if let Some(byte) = name.bytes().find(|byte| !is_of_name(byte)) {
@@ -283,9 +264,10 @@ fn ipv4(labels: &str) -> Option<Ipv4Addr> {
 
 /// Appends path and query. The path begins after the byte `root` of `out`.
 fn push_target(out: &mut String, root: usize, target: &str) {
-    let (path, query) = split_query(target);
-    push_path(out, root, path);
-    push_query(out, query);
+    push_path(out, root, before(target, '?'));
+    if let Some((_, query)) = target.split_once('?') {
+        push_query(out, query);
+    }
 }
 
 /// Appends the segments of a path, without its dot segments (RFC 3986 §5.2.4).
@@ -294,16 +276,14 @@ fn push_path(out: &mut String, root: usize, path: &str) {
     let mut segments = path.split(is_slash).peekable();
     while let Some(segment) = segments.next() {
         let is_last = segments.peek().is_none();
-        let dots = percent_decoded(segment.as_bytes());
-        let is_encoded_dots = segment.len() <= "%2e%2e".len();
-        match &*dots {
-            b".." if is_encoded_dots => pop(out, root),
-            b"." if is_encoded_dots => {}
-            _ => {
-                out.push('/');
-                push_encoded(out, segment.as_bytes(), is_encoded_in_path);
-                continue;
-            }
+        let goes_up = percent_decoded(segment).eq(*b"..");
+        if !goes_up && !percent_decoded(segment).eq(*b".") {
+            out.push('/');
+            push_encoded(out, segment.as_bytes(), outside(IN_PATH));
+            continue;
+        }
+        if goes_up {
+            pop(out, root);
         }
         if is_last {
             out.push('/');
@@ -318,18 +298,9 @@ fn pop(out: &mut String, root: usize) {
     }
 }
 
-fn push_query(out: &mut String, query: Option<&str>) {
-    if let Some(query) = query {
-        out.push('?');
-        push_encoded(out, query.as_bytes(), is_encoded_in_query);
-    }
-}
-
-fn split_query(target: &str) -> (&str, Option<&str>) {
-    match target.split_once('?') {
-        Some((path, query)) => (path, Some(query)),
-        None => (target, None),
-    }
+fn push_query(out: &mut String, query: &str) {
+    out.push('?');
+    push_encoded(out, query.as_bytes(), outside(IN_QUERY));
 }
 
 fn before(text: &str, end: char) -> &str {
@@ -342,64 +313,24 @@ fn is_slash(char: char) -> bool {
 
 /// Appends the bytes, those of a set percent-encoded. All bytes outside ASCII must be in the set.
 fn push_encoded(out: &mut String, bytes: &[u8], is_in_set: impl Fn(u8) -> bool) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in bytes {
-        if is_in_set(byte) {
-            out.push('%');
-            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            out.push(char::from(DIGITS[usize::from(byte & 15)]));
-        } else {
-            out.push(char::from(byte));
+        match is_in_set(byte) {
+            true => out.push_str(&format!("%{byte:02X}")),
+            false => out.push(char::from(byte)),
         }
     }
 }
 
-/// The special-query percent-encode set of the standard.
-fn is_encoded_in_query(byte: u8) -> bool {
-    !byte.is_ascii_graphic() || matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\'')
+/// All but printable signs of ASCII, and these signs.
+fn outside(signs: &[u8]) -> impl Fn(u8) -> bool {
+    move |byte| !byte.is_ascii_graphic() || signs.contains(&byte)
 }
 
-/// The fragment percent-encode set of the standard.
-fn is_encoded_in_fragment(byte: u8) -> bool {
-    !byte.is_ascii_graphic() || matches!(byte, b'"' | b'<' | b'>' | b'`')
-}
-
-/// The path percent-encode set of the standard.
-fn is_encoded_in_path(byte: u8) -> bool {
-    !byte.is_ascii_graphic()
-        || matches!(byte, b'"' | b'#' | b'<' | b'>' | b'?' | b'`' | b'{' | b'}')
-}
-
-/// The userinfo percent-encode set of the standard.
-fn is_encoded_in_userinfo(byte: u8) -> bool {
-    is_encoded_in_path(byte)
-        || matches!(
-            byte,
-            b'/' | b':' | b';' | b'=' | b'@' | b'[' | b'\\' | b']' | b'^' | b'|'
-        )
-}
-
-fn percent_decoded(bytes: &[u8]) -> Cow<'_, [u8]> {
-    if !bytes.contains(&b'%') {
-        return bytes.into();
-    }
-    let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(16);
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        match (byte, digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                out.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            _ => {
-                out.push(byte);
-                at += 1;
-            }
-        }
-    }
-    out.into()
-}
+/// The percent-encode sets of the standard for URLs with a special scheme.
+const IN_QUERY: &[u8] = b"\"#<>'";
+const IN_FRAGMENT: &[u8] = b"\"<>`";
+const IN_PATH: &[u8] = b"\"#<>?`{}";
+const IN_USERINFO: &[u8] = b"\"#<>?`{}/:;=@[\\]^|";
 
 #[cfg(test)]
 mod tests {

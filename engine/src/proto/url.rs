@@ -129,12 +129,10 @@ impl<'a> Url<'a> {
     /// Path and query in two pieces. Together they are the origin-form (RFC 9112 §3.2.1): the first is `/` if the URL
     /// has no path, otherwise empty.
     pub fn target_parts(&self) -> [&'a str; 2] {
-        let slash = if self.target.starts_with('/') {
-            ""
-        } else {
-            "/"
-        };
-        [slash, self.target]
+        match self.target.starts_with('/') {
+            true => ["", self.target],
+            false => ["/", self.target],
+        }
     }
 
     /// Appends path and query, beginning with `/`.
@@ -276,11 +274,7 @@ fn scheme_error(text: &str) -> UrlError {
     let Some((name, rest)) = text.split_once(':') else {
         return UrlError::NoScheme;
     };
-    let is_scheme = name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.len() <= 32
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b));
+    let is_scheme = is_scheme(name) && name.len() <= 32;
     // `localhost:8080` and `example.com:x` lack a scheme.
     if !is_scheme || rest.starts_with(|c: char| c.is_ascii_digit()) || name.contains('.') {
         return UrlError::NoScheme;
@@ -291,12 +285,19 @@ fn scheme_error(text: &str) -> UrlError {
     }
 }
 
+/// Whether this is the name of a scheme (RFC 3986 §3.1).
+pub(super) fn is_scheme(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.bytes().all(is_of_scheme)
+}
+
+fn is_of_scheme(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)
+}
+
 /// The name of any scheme, and the text after `://`; `None` if the text has no scheme.
 pub(crate) fn split_any_scheme(text: &str) -> Option<(&str, &str)> {
-    text.split_once("://").filter(|(name, _)| {
-        name.bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
-    })
+    let parts = text.split_once("://");
+    parts.filter(|(name, _)| name.bytes().all(is_of_scheme))
 }
 
 #[inline]
@@ -310,7 +311,7 @@ fn check_userinfo(userinfo: &str) -> Result<(), UrlError> {
 
 /// Splits `host:port`. The port is empty if there is none.
 #[inline]
-fn split_port(text: &str) -> Result<(&str, &str), UrlError> {
+pub(super) fn split_port(text: &str) -> Result<(&str, &str), UrlError> {
     if text.starts_with('[') {
         let end = memchr(b']', text.as_bytes()).ok_or(UrlError::Ipv6)? + 1;
         return match text.as_bytes().get(end) {
