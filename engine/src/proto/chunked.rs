@@ -112,37 +112,31 @@ impl ChunkDecoder {
         limits: &Limits,
         body_limit: Option<u64>,
     ) -> Result<(), ErrorKind> {
+        use ChunkState::*;
         self.overhead += 1;
         self.line += 1;
         if self.line > limits.chunk_line {
             return Err(LimitExceeded::ChunkLine(limits.chunk_line).into());
         }
         self.state = match (self.state, byte) {
-            (
-                ChunkState::Size | ChunkState::SizeDigits,
-                b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F',
-            ) => {
+            (Size | SizeDigits, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
                 self.push_digit(byte)?;
-                ChunkState::SizeDigits
+                SizeDigits
             }
-            (ChunkState::SizeDigits | ChunkState::Extension, b'\r') => ChunkState::LineLf,
-            (ChunkState::SizeBlank, b'\r') if self.lenient => ChunkState::LineLf,
-            (ChunkState::SizeDigits | ChunkState::SizeBlank, b';') => ChunkState::Extension,
-            (ChunkState::SizeDigits | ChunkState::SizeBlank, b' ' | b'\t') => ChunkState::SizeBlank,
-            (ChunkState::Extension, b'"') => ChunkState::ExtensionQuoted,
-            (ChunkState::ExtensionQuoted, b'"') => ChunkState::Extension,
-            (ChunkState::ExtensionQuoted, b'\\') => ChunkState::ExtensionEscaped,
-            (ChunkState::ExtensionEscaped, b'\t' | b' '..=b'~' | 0x80..) => {
-                ChunkState::ExtensionQuoted
-            }
-            (ChunkState::Extension | ChunkState::ExtensionQuoted, b'\t' | b' '..=b'~' | 0x80..) => {
-                self.state
-            }
-            (ChunkState::LineLf, b'\n') => self.end_line(limits, body_limit)?,
-            (ChunkState::DataCr, b'\r') => ChunkState::DataLf,
-            (ChunkState::DataLf, b'\n') => {
+            (SizeDigits | Extension, b'\r') => LineLf,
+            (SizeBlank, b'\r') if self.lenient => LineLf,
+            (SizeDigits | SizeBlank, b';') => Extension,
+            (SizeDigits | SizeBlank, b' ' | b'\t') => SizeBlank,
+            (Extension, b'"') => ExtensionQuoted,
+            (ExtensionQuoted, b'"') => Extension,
+            (ExtensionQuoted, b'\\') => ExtensionEscaped,
+            (ExtensionEscaped, b'\t' | b' '..=b'~' | 0x80..) => ExtensionQuoted,
+            (Extension | ExtensionQuoted, b'\t' | b' '..=b'~' | 0x80..) => self.state,
+            (LineLf, b'\n') => self.end_line(limits, body_limit)?,
+            (DataCr, b'\r') => DataLf,
+            (DataLf, b'\n') => {
                 self.line = 0;
-                ChunkState::Size
+                Size
             }
             _ => return Err(PeerFault::BadChunk.into()),
         };
@@ -163,10 +157,8 @@ impl ChunkDecoder {
         limits: &Limits,
         body_limit: Option<u64>,
     ) -> Result<ChunkState, ErrorKind> {
-        self.data = self
-            .data
-            .checked_add(self.size)
-            .ok_or(PeerFault::BadChunk)?;
+        let data = self.data.checked_add(self.size);
+        self.data = data.ok_or(PeerFault::BadChunk)?;
         let most = match self.most {
             u32::MAX => u64::MAX,
             most => most.into(),
@@ -182,10 +174,9 @@ impl ChunkDecoder {
             return Err(LimitExceeded::ChunkOverhead(limits.chunk_overhead).into());
         }
         self.line = 0;
-        Ok(if self.size == 0 {
-            ChunkState::Last
-        } else {
-            ChunkState::Data
+        Ok(match self.size {
+            0 => ChunkState::Last,
+            _ => ChunkState::Data,
         })
     }
 }
