@@ -69,17 +69,6 @@ impl Multipart {
         &self.boundary
     }
 
-    /// The value of the header `Content-Type`.
-    pub(super) fn content_type(&self) -> String {
-        format!("multipart/form-data; boundary={}", self.boundary)
-    }
-
-    /// The values of the fields' own `Content-Type` lines.
-    pub(super) fn field_types(&self) -> impl Iterator<Item = &str> {
-        let fields = self.fields.iter();
-        fields.filter_map(|(_, part)| part.content_type.as_deref())
-    }
-
     pub(super) fn into_body(self) -> FormBody {
         let mut pieces: VecDeque<Content> = VecDeque::new();
         let mut text = String::new();
@@ -172,9 +161,8 @@ impl FormBody {
             Content::Memory(bytes) => Some(bytes.len() as u64),
             Content::Reader(_, length) => *length,
         });
-        lengths
-            .into_iter()
-            .try_fold(0_u64, |sum, length| sum.checked_add(length?))
+        let mut lengths = lengths.into_iter();
+        lengths.try_fold(0_u64, |sum, length| sum.checked_add(length?))
     }
 
     /// All bytes, if all are in memory.
@@ -194,13 +182,8 @@ impl Read for FormBody {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while let Some(piece) = self.pieces.front_mut() {
             let read = match piece {
-                Content::Memory(bytes) => {
-                    let count = bytes.len().min(buffer.len());
-                    bytes.copy_to_slice(&mut buffer[..count]);
-                    count
-                }
+                Content::Memory(bytes) => bytes.reader().read(buffer)?,
                 Content::Reader(source, None) => source.read(buffer)?,
-                Content::Reader(_, Some(0)) => 0,
                 Content::Reader(source, Some(left)) => {
                     let most =
                         usize::try_from(*left).map_or(buffer.len(), |left| left.min(buffer.len()));
@@ -250,10 +233,12 @@ impl Request {
     /// assert!(content_type.starts_with(b"multipart/form-data; boundary="));
     /// ```
     pub fn multipart(&mut self, form: Multipart) -> &mut Self {
-        for content_type in form.field_types() {
+        let types = form.fields.iter();
+        for content_type in types.filter_map(|(_, part)| part.content_type.as_ref()) {
             self.check_value("Content-Type", content_type.as_bytes());
         }
-        self.set_header("Content-Type", form.content_type());
+        let content_type = format!("multipart/form-data; boundary={}", form.boundary);
+        self.set_header("Content-Type", content_type);
         let body = form.into_body();
         match body.in_memory() {
             Some(bytes) => self.body(bytes),
