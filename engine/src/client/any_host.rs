@@ -307,16 +307,14 @@ impl Router for AnyHost {
     }
 
     /// Keeps the cookies of a response.
+    #[cfg(feature = "cookies")]
     fn note_head(&mut self, request: &Request, response: &Response, own: Option<&Overrides>) {
-        #[cfg(feature = "cookies")]
         if let Some(jar) = jar(&self.config, own)
             && response.header("set-cookie").is_some()
             && let Ok(url) = Url::parse(request.url())
         {
             jar.store(&url, response.header_all("set-cookie"));
         }
-        #[cfg(not(feature = "cookies"))]
-        let _ = (request, response, own);
     }
 
     #[cold]
@@ -400,17 +398,13 @@ impl AnyHost {
                     });
                 }
                 (ProxyKind::Http | ProxyKind::Https, _) => {
-                    let (authorization, lines) = proxy.header_lines();
-                    defaults = defaults
-                        .with_form(TargetForm::WholeUrl)
-                        .with_lines(authorization, lines);
+                    defaults = defaults.with_form(TargetForm::WholeUrl);
+                    (defaults.proxy_authorization, defaults.lines) = proxy.header_lines();
                     asks_proxy = true;
                 }
             }
         }
-        if withholds && !asks_proxy {
-            defaults = defaults.withholding();
-        }
+        defaults.omits_proxy_authorization = withholds && !asks_proxy;
         if url.scheme() == Scheme::Https {
             steps.push(Step::Tls(tls.clone(), url.host().into()));
         }

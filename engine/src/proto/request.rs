@@ -587,10 +587,9 @@ impl Request {
             b"*" => self.0.method == "OPTIONS",
             _ => self.0.method == "CONNECT",
         };
-        if right_form {
-            Ok(())
-        } else {
-            Err(Misuse::TargetForm)
+        match right_form {
+            true => Ok(()),
+            false => Err(Misuse::TargetForm),
         }
     }
 
@@ -616,19 +615,16 @@ impl Request {
                 Some(Url::parse(text).map_err(|error| Misuse::url(text, error))?)
             }
         };
-        match (&url, self.0.target.as_str()) {
-            _ if self.0.sent_target.is_some() => {
-                let target = self.0.sent_target.as_deref();
-                out.extend_from_slice(target.unwrap_or_default().as_bytes());
-            }
-            (Some(url), _) => {
+        match (&self.0.sent_target, &url, self.0.target.as_str()) {
+            (Some(target), ..) => out.extend_from_slice(target.as_bytes()),
+            (None, Some(url), _) => {
                 if defaults.form == TargetForm::WholeUrl {
                     url.push_origin(out);
                 }
                 url.push_target(out);
             }
-            (None, "") => out.push(b'/'),
-            (None, target) => out.extend_from_slice(target.as_bytes()),
+            (None, None, "") => out.push(b'/'),
+            (None, None, target) => out.extend_from_slice(target.as_bytes()),
         }
         out.extend_from_slice(match self.0.http10 {
             true => b" HTTP/1.0\r\n",
@@ -829,19 +825,15 @@ impl Request {
 
     /// What prevents the request, as it was encoded last, from being pipelined.
     pub(crate) fn unfit_for_pipeline(&self) -> Option<&'static str> {
-        if self.has_stream() {
-            Some("a body stream")
-        } else if self.expects().is_some() {
-            Some("Expect: 100-continue")
-        } else if self.asks_upgrade() {
-            Some("an Upgrade header")
-        } else if self.method_now() == "CONNECT" {
-            Some("CONNECT")
-        } else if self.0.http10 {
-            Some("HTTP/1.0")
-        } else {
-            None
-        }
+        let reasons = [
+            (self.has_stream(), "a body stream"),
+            (self.expects().is_some(), "Expect: 100-continue"),
+            (self.asks_upgrade(), "an Upgrade header"),
+            (self.method_now() == "CONNECT", "CONNECT"),
+            (self.0.http10, "HTTP/1.0"),
+        ];
+        let holds = reasons.into_iter().find(|(holds, _)| *holds);
+        holds.map(|(_, reason)| reason)
     }
 
     /// The encoded head, with the body if it is small.
@@ -1025,10 +1017,8 @@ impl Request {
     }
 
     fn new_method(&self) -> Option<&'static str> {
-        self.0
-            .redirected
-            .as_ref()
-            .and_then(|redirected| redirected.method)
+        let redirected = self.0.redirected.as_ref();
+        redirected.and_then(|redirected| redirected.method)
     }
 
     fn lost_body(&self) -> bool {
@@ -1108,11 +1098,11 @@ pub struct Defaults {
     user_agent: Option<Vec<u8>>,
     form: TargetForm,
     /// The line of `Proxy-Authorization` for the next hop, unless the request has its own.
-    proxy_authorization: Vec<u8>,
-    /// More header lines for the next hop.
-    lines: Vec<u8>,
+    pub(crate) proxy_authorization: Vec<u8>,
+    /// More header lines for the next hop, each with its CRLF.
+    pub(crate) lines: Vec<u8>,
     /// A request's own `Proxy-Authorization` is left out: the next hop is the origin server.
-    omits_proxy_authorization: bool,
+    pub(crate) omits_proxy_authorization: bool,
     codings: Codings,
 }
 
@@ -1168,20 +1158,6 @@ impl Defaults {
 
     pub(crate) fn with_form(mut self, form: TargetForm) -> Self {
         self.form = form;
-        self
-    }
-
-    /// Adds header lines to every request, each with its CRLF. Requests with a `Proxy-Authorization` header do not get
-    /// `authorization`.
-    pub(crate) fn with_lines(mut self, authorization: Vec<u8>, lines: Vec<u8>) -> Self {
-        self.proxy_authorization = authorization;
-        self.lines = lines;
-        self
-    }
-
-    /// Leaves out a request's own `Proxy-Authorization`.
-    pub(crate) fn withholding(mut self) -> Self {
-        self.omits_proxy_authorization = true;
         self
     }
 }
@@ -1271,10 +1247,8 @@ fn is_credential(name: &str) -> bool {
 /// Whether this header describes the body, and is dropped with it (RFC 9110 §15.4).
 fn describes_body(name: &str) -> bool {
     // `Content-Type`, `Content-Encoding` and others.
-    let content = name
-        .get(..8)
-        .is_some_and(|start| start.eq_ignore_ascii_case("content-"));
-    content || OF_BODY.iter().any(|of| of.eq_ignore_ascii_case(name))
+    let start = name.get(..8).unwrap_or_default();
+    start.eq_ignore_ascii_case("content-") || OF_BODY.iter().any(|of| of.eq_ignore_ascii_case(name))
 }
 
 fn push_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
