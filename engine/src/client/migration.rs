@@ -9,28 +9,22 @@ use crate::proto::{Request, Response};
 
 #[derive(Default)]
 pub(super) struct Migration {
-    /// `None` if this client serves all hosts.
-    share: Option<Share>,
+    /// The index of this client and the count of clients: it serves the hosts with `hash % count == index`. `None` if
+    /// this client serves all hosts.
+    share: Option<(usize, usize)>,
     /// Calls that move to another client, with the number of that client.
     migrating: Vec<(CallId, usize, MigratingCall)>,
-}
-
-/// The share of a client: it serves the hosts with `hash % count == index`.
-#[derive(Clone, Copy)]
-struct Share {
-    index: usize,
-    count: usize,
 }
 
 impl Migration {
     /// Sets the share: `count` clients share all hosts, and this client has the number `index`.
     pub(super) fn set_share(&mut self, index: usize, count: usize) {
-        self.share = (count > 1).then_some(Share { index, count });
+        self.share = (count > 1).then_some((index, count));
     }
 
     /// The number of the client that serves the host of a URL; `None` if that is this client.
     pub(super) fn elsewhere(&self, url: &str) -> Option<usize> {
-        let Share { index, count } = self.share?;
+        let (index, count) = self.share?;
         let owner = (host_hash(url) % count as u64) as usize;
         (owner != index).then_some(owner)
     }

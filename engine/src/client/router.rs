@@ -57,16 +57,10 @@ pub(crate) enum Reroute {
 #[cold]
 fn check_overrides(own: &Overrides) -> Result<(), Misuse> {
     let what = match own {
-        Overrides { tls: Some(_), .. } => "TLS settings of a call",
-        Overrides {
-            proxies: Some(_), ..
-        } => "proxies of a call",
-        Overrides {
-            addresses: Some(_), ..
-        } => "an address policy of a call",
-        Overrides {
-            redirects: Some(_), ..
-        } => "redirects of a call",
+        own if own.tls.is_some() => "TLS settings of a call",
+        own if own.proxies.is_some() => "proxies of a call",
+        own if own.addresses.is_some() => "an address policy of a call",
+        own if own.redirects.is_some() => "redirects of a call",
         _ => return Ok(()),
     };
     Err(Misuse::Unsupported(what))
