@@ -9,7 +9,6 @@ use super::Config;
 use super::CookieJar;
 use super::engine::{Engine, Parts};
 use super::hosts::{Addresses, HostRoute, Hosts};
-use super::one_host::unsent;
 use super::route::{Destination, bare};
 use super::router::{Reroute, Router};
 use super::sharing::OneAtATime;
@@ -81,7 +80,7 @@ impl Client {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_resolver(config: Config, resolver: impl Resolver + 'static) -> Result<Self, Error> {
-        let net = OsNet::new().map_err(unsent)?;
+        let net = OsNet::new().map_err(Error::unsent)?;
         Self::with_net(config, net, resolver)
     }
 }
@@ -100,17 +99,17 @@ impl<N: Net> Client<N> {
         let host = config.host.clone();
         if host.balance.is_some() {
             let what = "calls that are spread over addresses";
-            return Err(unsent(Misuse::Unsupported(what)));
+            return Err(Error::unsent(Misuse::Unsupported(what)));
         }
         if host.min_idle > 0 {
             let what = "idle connections that are kept open";
-            return Err(unsent(Misuse::Unsupported(what)));
+            return Err(Error::unsent(Misuse::Unsupported(what)));
         }
-        config.proxies.check().map_err(unsent)?;
-        check_user_agent(host.user_agent.as_deref()).map_err(unsent)?;
+        config.proxies.check().map_err(Error::unsent)?;
+        check_user_agent(host.user_agent.as_deref()).map_err(Error::unsent)?;
         let build = |own: TlsConfig| {
             own.build()
-                .map_err(|error| unsent(Misuse::TlsConfig(error)))
+                .map_err(|error| Error::unsent(Misuse::TlsConfig(error)))
         };
         let tls = build(host.tls.clone())?;
         let of_proxies = config.proxy_tls.clone();

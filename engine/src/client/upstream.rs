@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::str::FromStr;
 
-use super::one_host::unsent;
 use crate::error::{Error, Misuse, UrlError};
 use crate::net::Address;
 use crate::proto::{Scheme, Url};
@@ -185,7 +184,7 @@ impl FromStr for Upstream {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        Self::parse(text).map_err(|error| unsent(Misuse::upstream(text, error)))
+        Self::parse(text).map_err(|error| Error::unsent(Misuse::upstream(text, error)))
     }
 }
 

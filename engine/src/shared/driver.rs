@@ -8,7 +8,7 @@ use std::task::{self, Context, Poll};
 use std::time::Instant;
 
 use super::thread::{Worker, Workers};
-use super::{Shared, SharedConfig, unbegun_error};
+use super::{Shared, SharedConfig};
 use crate::client::HttpClient;
 use crate::error::{Error, Misuse};
 use crate::net::Waker;
@@ -55,14 +55,14 @@ impl<C: HttpClient> Shared<C> {
     pub fn driven(config: SharedConfig, mut client: C) -> Result<(Self, Driver<C>), Error> {
         if config.threads.get() > 1 {
             let misuse = Misuse::Unsupported("several threads, because a task drives it");
-            return Err(unbegun_error(misuse));
+            return Err(Error::unsent(misuse));
         }
         let (workers, mut queues) = Workers::new(1, true);
         let shared = Self::of(&workers, config.max_in_flight);
         let queue = queues.remove(0);
         let worker = Worker::new(0, Arc::clone(&workers), queue);
-        worker.prepare(&mut client).map_err(unbegun_error)?;
-        let descriptor = client.descriptor().map_err(unbegun_error)?;
+        worker.prepare(&mut client).map_err(Error::unsent)?;
+        let descriptor = client.descriptor().map_err(Error::unsent)?;
         let task = Arc::new(Task::default());
         let woken = Arc::clone(&task);
         workers.set_waker(0, Waker::new(move || woken.wake()));

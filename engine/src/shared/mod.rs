@@ -37,7 +37,7 @@ pub use sending::{Sending, Ticket};
 use crossbeam_channel::Receiver;
 
 use crate::client::{Call, Completion, HttpClient, Report, Stats};
-use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Phase, Sent, Stopped};
+use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Stopped};
 use crate::policy::{Caps, host_hash};
 use crate::proto::{Request, Response};
 use crate::sync::Mutex;
@@ -164,7 +164,7 @@ impl<C: HttpClient> Shared<C> {
     ) -> Result<Self, Error> {
         let count = config.threads.get();
         if count > 1 && !C::spreads() {
-            return Err(unbegun_error(Misuse::OneThread));
+            return Err(Error::unsent(Misuse::OneThread));
         }
         let build = Arc::new(build);
         let (workers, queues) = Workers::new(count, false);
@@ -321,7 +321,7 @@ impl<C: HttpClient> Shared<C> {
         request: &mut Request,
         response: &mut Response,
     ) -> Result<SharedBody, Error> {
-        self.inner.workers.may_block().map_err(unbegun_error)?;
+        self.inner.workers.may_block().map_err(Error::unsent)?;
         let call = Call::new(std::mem::take(request), std::mem::take(response)).awaited();
         let begun = self.submit_to(call.streaming(true), None);
         let (done_request, done_response, outcome) = match begun {
@@ -411,7 +411,7 @@ impl<C: HttpClient> Shared<C> {
     /// [`Misuse::Unsupported`] for a total of a client of one upstream.
     pub fn set_caps(&self, caps: &Caps) -> Result<(), Error> {
         if caps.total_connections.is_some() && !C::spreads() {
-            return Err(unbegun_error(Misuse::Unsupported("total_connections")));
+            return Err(Error::unsent(Misuse::Unsupported("total_connections")));
         }
         let workers = &self.inner.workers;
         for to in 0..workers.len() {
@@ -461,11 +461,7 @@ fn start<C: HttpClient>(
     let thread = std::thread::Builder::new().name(format!("courser-{index}"));
     let thread = thread.spawn(move || {
         let worker = Worker::new(index, workers, queue);
-        let made = build().and_then(|mut client| {
-            worker.prepare(&mut client).map_err(unbegun_error)?;
-            Ok(client)
-        });
-        match made {
+        match worker.make(&build) {
             Ok(client) => {
                 let _ = report.send(Ok(()));
                 let cut_off = worker.run(client, build);
@@ -478,12 +474,12 @@ fn start<C: HttpClient>(
             }
         }
     });
-    let thread = thread.map_err(unbegun_error)?;
+    let thread = thread.map_err(Error::unsent)?;
     let error = match reported.recv() {
         Ok(Ok(())) => return Ok(thread),
         Ok(Err(error)) => error,
         // The thread ended without a report: `build` has panicked.
-        Err(_) => unbegun_error(Stopped::Panicked),
+        Err(_) => Error::unsent(Stopped::Panicked),
     };
     let _ = thread.join();
     Err(error)
@@ -494,11 +490,6 @@ fn buffered(call: Call) -> Result<Call, Refused> {
         false => Ok(call),
         true => Err(Refused::new(call, Misuse::Streamed)),
     }
-}
-
-/// The error of a call that was not begun.
-fn unbegun_error(kind: impl Into<ErrorKind>) -> Error {
-    Error::new(kind, Phase::Queue, Sent::Nothing)
 }
 
 impl Inner {
@@ -564,7 +555,7 @@ pub struct Refused {
 
 impl Refused {
     fn new(call: Call, kind: impl Into<ErrorKind>) -> Self {
-        let error = unbegun_error(kind);
+        let error = Error::unsent(kind);
         Self { error, call }
     }
 

@@ -251,7 +251,7 @@ impl Prompt {
                 taken: 0,
             });
         }
-        let spare = unbegun_error(ErrorKind::Cancelled);
+        let spare = Error::unsent(ErrorKind::Cancelled);
         self.done.push_back(Completion {
             id,
             outcome,
@@ -294,7 +294,7 @@ impl HttpClient for Prompt {
     fn cancel(&mut self, id: CallId) -> bool {
         if let Some(at) = self.calls.iter().position(|(call, _)| *call == id) {
             let (id, call) = self.calls.remove(at);
-            self.complete(id, call, Err(unbegun_error(ErrorKind::Cancelled)));
+            self.complete(id, call, Err(Error::unsent(ErrorKind::Cancelled)));
             return true;
         }
         let before = self.bodies.len();
@@ -394,7 +394,7 @@ impl Driven for Prompt {
 
     fn take_body(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Option<BodyEnd> {
         let Some(at) = self.bodies.iter().position(|body| body.id == id) else {
-            return Some(Err(unbegun_error(Misuse::UnknownBody)));
+            return Some(Err(Error::unsent(Misuse::UnknownBody)));
         };
         let body = &mut self.bodies[at];
         chunk.extend_from_slice(&BODY[body.taken..body.received]);

@@ -265,6 +265,16 @@ impl Worker {
         Ok(())
     }
 
+    /// Makes a client that is ready for this thread.
+    pub(super) fn make<C: HttpClient>(
+        &self,
+        build: &impl Fn() -> Result<C, Error>,
+    ) -> Result<C, Error> {
+        let mut client = build()?;
+        self.prepare(&mut client).map_err(Error::unsent)?;
+        Ok(client)
+    }
+
     /// Serves calls until the worker must end, and returns how many calls were cut off. A panic of foreign code (a body
     /// source, a hook, a waker of a task) leaves the client in an unknown state: its calls fail, and a new client
     /// replaces it.
@@ -282,13 +292,8 @@ impl Worker {
             // Dropping the client drops foreign values, too.
             let _ = catch_unwind(AssertUnwindSafe(|| drop(client)));
             self.fail_all(error.as_ref());
-            let rebuilt = catch_unwind(AssertUnwindSafe(|| {
-                let mut client = build().ok()?;
-                self.prepare(&mut client).ok()?;
-                Some(client)
-            }));
-            match rebuilt {
-                Ok(Some(next)) => client = next,
+            match catch_unwind(AssertUnwindSafe(|| self.make(&build))) {
+                Ok(Ok(next)) => client = next,
                 _ => return self.refuse_all(),
             }
         };
