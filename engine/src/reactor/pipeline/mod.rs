@@ -137,17 +137,24 @@ impl<N: Net, C> Reactor<N, C> {
     ) -> Option<Error> {
         let conn = self.conns.get(conn)?;
         let pipeline = conn.pipeline.as_ref()?;
+        // What is encrypted already goes out although the call leaves.
+        let goes_out = |range| match pipeline.is_committed(range) {
+            true => Sent::NoReplyByte,
+            false => Sent::Nothing,
+        };
         let error = match conn.state {
             ConnState::Busy(front) if front == call => {
-                Error::new(kind, conn.exchange.phase(), conn.exchange.sent())
+                let sent = conn.exchange.sent().max(goes_out(pipeline.front));
+                Error::new(kind, conn.exchange.phase(), sent)
             }
             _ => {
                 let number = self.calls.get(call)?.number;
-                let at = pipeline.position(call, number)?;
-                match pipeline.is_begun(pipeline.queued[at].range) {
-                    true => Error::new(kind, Phase::FirstByte, Sent::NoReplyByte),
-                    false => Error::new(kind, Phase::Send, Sent::Nothing),
-                }
+                let range = pipeline.queued[pipeline.position(call, number)?].range;
+                let phase = match pipeline.is_begun(range) {
+                    true => Phase::FirstByte,
+                    false => Phase::Send,
+                };
+                Error::new(kind, phase, goes_out(range))
             }
         };
         Some(error.with_remote(Some(conn.endpoints.remote.clone())))
