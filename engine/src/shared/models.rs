@@ -252,10 +252,12 @@ impl Prompt {
             });
         }
         let spare = Error::unsent(ErrorKind::Cancelled);
+        let mut timestamps = Timestamps::new(Time::now());
+        timestamps.is_streamed = streams;
         self.done.push_back(Completion {
             id,
             outcome,
-            streamed: streams.then_some(id),
+            report: Report::new(timestamps, Time::now()),
             ..Completion::failed(call.tag, spare, Some((call.request, call.response)))
         });
     }
