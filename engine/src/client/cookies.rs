@@ -201,10 +201,6 @@ impl CookieJar {
     /// server may not set, are ignored.
     pub fn store<'v>(&self, url: &Url<'_>, values: impl IntoIterator<Item = &'v [u8]>) {
         // Only responses that set cookies need the URL parsed by the `url` crate.
-        let mut values = values.into_iter().peekable();
-        if values.peek().is_none() {
-            return;
-        }
         let Ok(url) = url::Url::parse(&url.to_string()) else {
             return;
         };

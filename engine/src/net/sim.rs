@@ -60,6 +60,8 @@ mod random;
 mod server;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "tls")]
+mod tls;
 mod trace;
 mod world;
 
@@ -67,6 +69,8 @@ pub use http::{Behaviour, HttpServer, ReceivedRequest};
 pub use names::{ScriptedAnswer, SimResolver};
 pub use random::{Probability, Random};
 pub use server::{Peer, SimServer};
+#[cfg(feature = "tls")]
+pub use tls::TlsServer;
 pub use trace::{Entry, Trace};
 
 use world::World;

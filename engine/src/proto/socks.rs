@@ -28,9 +28,8 @@ use super::{Credentials, Handshake, ProxyFault};
 #[derive(Debug)]
 pub struct Socks5 {
     state: AwaitedAnswer,
-    /// The message of the current step; sent up to `sent`.
+    /// What is still to be sent of the current step.
     out: Vec<u8>,
-    sent: usize,
     /// The messages of the later steps.
     auth: Option<Vec<u8>>,
     request: Vec<u8>,
@@ -83,15 +82,12 @@ impl Socks5 {
             }
         }
         request.extend_from_slice(&port.to_be_bytes());
-        let auth = match credentials {
-            None => None,
-            Some(credentials) => {
-                let mut auth = vec![AUTH_VERSION];
-                push_short(credentials.user(), &mut auth)?;
-                push_short(credentials.password(), &mut auth)?;
-                Some(auth)
-            }
-        };
+        let mut auth = None;
+        if let Some(credentials) = credentials {
+            let auth = auth.insert(vec![AUTH_VERSION]);
+            push_short(credentials.user(), auth)?;
+            push_short(credentials.password(), auth)?;
+        }
         let out = match auth {
             None => vec![VERSION, 1, NO_AUTH],
             Some(_) => vec![VERSION, 2, NO_AUTH, USER_PASSWORD],
@@ -99,7 +95,6 @@ impl Socks5 {
         Ok(Self {
             state: AwaitedAnswer::Method,
             out,
-            sent: 0,
             auth,
             request,
             answer: Vec::new(),
@@ -108,12 +103,12 @@ impl Socks5 {
 
     /// The bytes to send now; empty while the proxy is to answer.
     pub fn poll_send(&self) -> &[u8] {
-        &self.out[self.sent..]
+        &self.out
     }
 
     /// Reports that `n` bytes of [`poll_send`](Self::poll_send) were written.
     pub fn handle_sent(&mut self, n: usize) {
-        self.sent = (self.sent + n).min(self.out.len());
+        self.out.drain(..n.min(self.out.len()));
     }
 
     /// Parses what was read, and returns how much of it belongs to the handshake: all of it until the handshake is
@@ -144,36 +139,29 @@ impl Socks5 {
         match (self.state, &*self.answer) {
             // The version in the answer to the credentials is not checked: some proxies send 5 where the RFC says 1.
             (AwaitedAnswer::Method | AwaitedAnswer::Reply, &[version]) if version != VERSION => {
-                Err(ProxyFault::NotSocks5(version))
+                return Err(ProxyFault::NotSocks5(version));
             }
-            (AwaitedAnswer::Method, &[_, NO_AUTH]) => {
-                self.send_request();
-                Ok(())
-            }
+            (AwaitedAnswer::Method, &[_, NO_AUTH]) => self.send_request(),
             (AwaitedAnswer::Method, &[_, method]) => match (method, self.auth.take()) {
-                (USER_PASSWORD, Some(auth)) => {
-                    self.send(auth, AwaitedAnswer::Auth);
-                    Ok(())
-                }
-                (NO_METHOD, _) => Err(ProxyFault::NoMethod),
-                _ => Err(ProxyFault::UnofferedMethod(method)),
+                (USER_PASSWORD, Some(auth)) => self.send(auth, AwaitedAnswer::Auth),
+                (NO_METHOD, _) => return Err(ProxyFault::NoMethod),
+                _ => return Err(ProxyFault::UnofferedMethod(method)),
             },
-            (AwaitedAnswer::Auth, &[_, 0]) => {
-                self.send_request();
-                Ok(())
+            (AwaitedAnswer::Auth, &[_, 0]) => self.send_request(),
+            (AwaitedAnswer::Auth, &[_, _]) => return Err(ProxyFault::Credentials),
+            (AwaitedAnswer::Reply, &[_, code]) if code != 0 => {
+                return Err(ProxyFault::Socks(code.into()));
             }
-            (AwaitedAnswer::Auth, &[_, _]) => Err(ProxyFault::Credentials),
-            (AwaitedAnswer::Reply, &[_, code]) if code != 0 => Err(ProxyFault::Socks(code.into())),
             (AwaitedAnswer::Reply, answer) => {
                 if let Some(length) = reply_length(answer)?
                     && answer.len() == length
                 {
                     self.state = AwaitedAnswer::Done;
                 }
-                Ok(())
             }
-            _ => Ok(()),
+            _ => {}
         }
+        Ok(())
     }
 
     fn send_request(&mut self) {
@@ -183,7 +171,6 @@ impl Socks5 {
 
     fn send(&mut self, message: Vec<u8>, then: AwaitedAnswer) {
         self.out = message;
-        self.sent = 0;
         self.answer.clear();
         self.state = then;
     }

@@ -21,6 +21,8 @@
 //!
 //! The checks are tested, too: `.ci/planted` plants faults in a copy of the engine, and each must be caught.
 //!
+//! The servers of some upstreams speak TLS.
+//!
 //! In runs where the network only delays and cuts, every call must succeed.
 
 mod campaign;

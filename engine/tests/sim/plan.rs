@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::ops::RangeInclusive;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use courser::error::DnsError;
@@ -15,8 +15,10 @@ use courser::policy::{
     AdaptiveTimeout, BalanceConfig, BreakerConfig, FailureClass, LatePolicy, Overflow, Pipelined,
     RetryBudget, RetryHook, RetryOn, RetryRule, RetryVia, ReuseOrder, Spread, Statuses, WaitPolicy,
 };
+use courser::rustls::{self, ServerConfig, pki_types::PrivateKeyDer};
 use courser::{
-    Answer, Backoff, DnsConfig, HostConfig, Limits, PipelineConfig, Rate, Retry, Timeouts,
+    Answer, Backoff, DnsConfig, HostConfig, Limits, PemOrDer, PipelineConfig, Rate, Retry,
+    Timeouts, TlsConfig, TlsRoots,
 };
 
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub(crate) struct Plan {
     /// For a `PipelineClient`; its `host` is `config`.
     pub(crate) pipeline: Option<PipelineConfig>,
     pub(crate) places: Vec<Place>,
+    /// The servers of the upstream speak TLS.
+    pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) descriptors: usize,
     pub(crate) early_wakeups: Probability,
     /// The reports to an observer are checked. This should not change the run.
@@ -242,7 +246,12 @@ impl Plan {
         let foul = mood == Mood::Foul;
         let acts = draw_acts(random, mood, bulk);
         forgo_steady_work(&mut config, &acts);
+        let tls = draw_tls(seed, &places);
+        if tls.is_some() {
+            config.tls = CERTIFICATE.1.clone();
+        }
         Self {
+            tls,
             descriptors: draw_descriptors(seed, foul),
             early_wakeups: sometimes(random, 200),
             watched: !random.roll(RARELY),
@@ -350,6 +359,7 @@ impl Plan {
             }
         }
         plan.web = Some(web);
+        plan.tls = None;
         plan.places = places;
         plan
     }
@@ -408,6 +418,41 @@ fn draw_descriptors(seed: u64, foul: bool) -> usize {
         false => usize::MAX,
     }
 }
+
+/// Records of any size from a few bytes on.
+fn draw_tls(seed: u64, places: &[Place]) -> Option<Arc<ServerConfig>> {
+    // Not the generator that draws the plan.
+    let mut random = Random::new(!seed.rotate_left(32));
+    let is_tcp = matches!(places[0].address, Address::Tcp(_));
+    (is_tcp && random.roll(Probability::per_mille(50))).then(|| {
+        let mut config = ServerConfig::clone(&CERTIFICATE.0);
+        config.max_fragment_size = Some(*random.pick(&[32, 64, 1_000, 16_384]));
+        Arc::new(config)
+    })
+}
+
+/// The name of all servers that speak TLS.
+pub(crate) const TLS_NAME: &str = "sim.example";
+
+/// A server with a certificate whose signatures always have the same length, and a client that trusts it.
+static CERTIFICATE: LazyLock<(ServerConfig, TlsConfig)> = LazyLock::new(|| {
+    let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("a key");
+    let parameters = rcgen::CertificateParams::new([TLS_NAME.to_owned()]).expect("a valid name");
+    let certificate = parameters.self_signed(&key).expect("a certificate");
+    let client = TlsConfig {
+        roots: TlsRoots::None,
+        extra_roots: vec![PemOrDer::Bytes(certificate.pem().into_bytes())],
+        ..TlsConfig::default()
+    };
+    let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let server = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the versions that there are")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key);
+    (server.expect("the key of the certificate"), client)
+});
 
 /// Over hours, an event in every second would be most of a run.
 fn forgo_steady_work(config: &mut HostConfig, acts: &[(Duration, Act)]) {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use courser::error::{LimitExceeded, RedirectFault, TimeLimit};
-use courser::net::sim::{Entry, HttpServer, ReceivedRequest, SimNet, Trace};
+use courser::net::sim::{Entry, HttpServer, ReceivedRequest, SimNet, TlsServer, Trace};
 use courser::net::{Address, Net as _};
 use courser::policy::{LatePolicy, Overflow, Pipelined, WaitPolicy};
 use courser::{
@@ -19,7 +19,7 @@ use courser::{
 };
 
 use crate::plan::{
-    Act, Consumer, Mood, NOT_IDEMPOTENT, Name, Plan, Spec, Upload, Web, most_attempts,
+    Act, Consumer, Mood, NOT_IDEMPOTENT, Name, Plan, Spec, TLS_NAME, Upload, Web, most_attempts,
 };
 use crate::watch;
 
@@ -41,7 +41,15 @@ pub(crate) fn run(plan: &Plan, seed: u64, prepare: impl FnOnce(&SimNet)) -> Outc
     prepare(&net);
     let servers = plan.places.iter().map(|place| {
         let server = HttpServer::new(place.behaviour.clone());
-        net.listen(place.address.clone(), place.link.clone(), server.clone());
+        let (address, link) = (place.address.clone(), place.link.clone());
+        match &plan.tls {
+            Some(tls) => net.listen(
+                address,
+                link,
+                TlsServer::new(server.clone(), Arc::clone(tls)),
+            ),
+            None => net.listen(address, link, server.clone()),
+        }
         server
     });
     let servers: Vec<_> = servers.collect();
@@ -110,7 +118,7 @@ fn client(plan: &Plan, net: &SimNet) -> AnyClient {
 }
 
 fn upstream(plan: &Plan) -> Upstream {
-    match &plan.places[0].address {
+    let upstream = match &plan.places[0].address {
         Address::Unix(path) => Upstream::unix(path),
         Address::Tcp(_) => {
             Upstream::tcp(plan.places.iter().filter_map(|place| match place.address {
@@ -118,6 +126,10 @@ fn upstream(plan: &Plan) -> Upstream {
                 Address::Unix(_) => None,
             }))
         }
+    };
+    match plan.tls {
+        Some(_) => upstream.with_tls(TLS_NAME),
+        None => upstream,
     }
 }
 
@@ -1011,14 +1023,20 @@ impl Run<'_> {
         }
     }
 
-    /// Without such limits, an opening for which no call waits may go on without end.
+    /// Without such limits, an opening for which no call waits may go on without end. A handshake of TLS takes long if the
+    /// network is slow.
     fn limits_openings(&self) -> bool {
         let web = self.plan.web.as_ref();
         let proxied = web.is_some_and(|web| web.proxy.is_some());
+        let most = Duration::from_secs(match self.plan.tls {
+            Some(_) => 1,
+            None => u64::MAX,
+        });
         let are_limited = |timeouts: &Timeouts| {
             timeouts.connect.is_some()
                 && (web.is_none() || timeouts.resolve.is_some())
-                && (!proxied || timeouts.handshake.is_some())
+                && (!proxied && self.plan.tls.is_none()
+                    || timeouts.handshake.is_some_and(|limit| limit <= most))
         };
         let of_calls = self.calls.iter().filter_map(|call| call.spec.own.as_ref());
         let mut own = of_calls.filter_map(|own| own.timeouts.as_ref());

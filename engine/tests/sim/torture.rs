@@ -74,6 +74,7 @@ fn program(mood: Mood) -> Plan {
         .enumerate()
         .map(|(n, spec)| (ms(10) * n as u32, Act::Submit(spec)));
     Plan {
+        tls: None,
         mood,
         config: HostConfig {
             max_connections: NonZeroUsize::new(2).unwrap_or(NonZeroUsize::MIN),
