@@ -783,6 +783,7 @@ impl Exchange {
     ) -> Result<(), ErrorKind> {
         let inner = &mut *response.0;
         let first = inner.fields.len();
+        inner.note_trailers();
         if range.len() > 2 {
             let (buffer, fields) = (&mut inner.buffer, &mut inner.fields);
             let dropped = head::parse_trailers(buffer, range, limits, self.lenient, fields)?;

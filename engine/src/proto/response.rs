@@ -290,6 +290,13 @@ impl Inner {
         None
     }
 
+    /// The trailers of a body take the place of what a cleared response has kept.
+    pub(super) fn note_trailers(&mut self) {
+        if self.is_cleared {
+            self.first = HeadParts::default();
+        }
+    }
+
     /// Drops the first head of the response before.
     fn forget_first(&mut self) {
         self.buffer.clear();

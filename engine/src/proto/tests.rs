@@ -626,6 +626,24 @@ fn a_head_that_repeats_is_held_to_the_limits_of_its_own_call() {
     }
 }
 
+#[test]
+fn a_response_that_was_cleared_before_its_trailers_keeps_no_head() {
+    let (request, mut response, limits) = (Request::get("/"), Response::new(), Limits::default());
+    let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for _ in 0..2 {
+        let mut exchange = Exchange::new(&request, BodyMode::Stream);
+        exchange.handle_read(head, &mut response, &limits).unwrap();
+        let coding = response.header("transfer-encoding");
+        assert_eq!(coding, Some(b"chunked".as_slice()));
+        response.clear();
+        let trailer = b"0\r\nA: trailer\r\n\r\n";
+        exchange
+            .handle_read(trailer, &mut response, &limits)
+            .unwrap();
+        response.clear();
+    }
+}
+
 /// A head that comes byte by byte is scanned once: twice the bytes cost twice the work.
 #[test]
 fn a_head_byte_by_byte_costs_linear_time() {
