@@ -75,7 +75,11 @@ impl<C> ActiveCall<C> {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    pub(crate) fn end(&mut self, outcome: Result<(), Error>) {
+    pub(crate) fn end(&mut self, now: Time, outcome: Result<(), Error>) {
+        if outcome.is_err() && self.is_new() {
+            self.response.clear(); // the caller's last answer, if the call has not begun
+        }
+        self.timestamps.ended = Some(now);
         self.state = CallState::Ended;
         self.outcome = outcome;
     }

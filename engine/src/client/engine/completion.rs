@@ -253,8 +253,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             let place = || self.router.place(&call.request, &self.hosts);
             error.after(call.client.sent_before).at(place)
         });
-        call.end(outcome);
-        call.timestamps.ended = Some(now);
+        call.end(now, outcome);
         let head = call.head;
         if self.telemetry.wants_ends() {
             self.note_end(key);

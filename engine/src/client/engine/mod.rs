@@ -440,6 +440,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Ends a call: a call in flight completes with [`ErrorKind::Cancelled`], and a streamed body is dropped. False if
     /// the call has already completed, or was never submitted to this client.
     pub fn cancel(&mut self, id: CallId) -> bool {
+        let now = self.reactor.now();
         let Some(call) = self.reactor.call(id.0) else {
             return false;
         };
@@ -458,7 +459,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         match self.reactor.call(id.0).map(|call| (call.head, call)) {
             Some((HeadState::Given, call)) => {
                 if !matches!(call.state, CallState::Ended) {
-                    call.end(Err(error));
+                    call.end(now, Err(error));
                     self.note_end(id.0);
                 }
                 if let Some(call) = self.forget_body(id) {
@@ -469,7 +470,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 // The call completes with the error instead of the head.
                 call.head = HeadState::Awaited;
                 let was_over = matches!(call.state, CallState::Ended);
-                call.end(Err(error));
+                call.end(now, Err(error));
                 if !was_over {
                     self.note_end(id.0);
                 }

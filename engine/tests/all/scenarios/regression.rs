@@ -595,6 +595,28 @@ fn a_body_that_was_complete_before_its_head_was_taken_is_told_of() {
     assert_eq!(ended, 2);
 }
 
+/// Whether it was read in part, or never began.
+#[test]
+fn a_cancelled_call_has_its_own_time_and_no_answer_of_another_call() {
+    let net = SimNet::new(1);
+    hear(&net, 1, |peer, _| {
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab");
+    });
+    let config = HostConfig {
+        stats: true,
+        ..HostConfig::default()
+    };
+    let mut client = host_client(&net, config);
+    client.submit(get("/", 0).streaming(true));
+    let answered = next(&mut client);
+    client.maintain(100 * MS).unwrap();
+    client.cancel(answered.id);
+    assert_eq!(client.stats().total.max(), 100 * MS);
+    let id = client.submit(Call::new(Request::get("/"), answered.response));
+    client.cancel(id);
+    assert_eq!(next(&mut client).response.status(), 0);
+}
+
 #[test]
 fn a_buffer_without_room_takes_nothing_and_ends_nothing() {
     let net = SimNet::new(1);
