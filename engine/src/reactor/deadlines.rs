@@ -96,20 +96,9 @@ impl<N: Net, C> Reactor<N, C> {
     }
 
     pub(super) fn handle_timers(&mut self) {
-        let owners = self.conns.len() + self.calls.len();
-        if self.timers.is_untidy(owners) {
-            let (conns, calls) = (&self.conns, &self.calls);
-            self.timers.tidy(|owner| match owner {
-                TimerOwner::Conn(key) => conns.get(key).map(|conn| conn.armed),
-                TimerOwner::Call(key) => calls.get(key).map(|call| call.armed),
-                TimerOwner::Opening(_)
-                | TimerOwner::Host(_)
-                | TimerOwner::FairQueue
-                | TimerOwner::Shortage => None,
-            });
-        }
         loop {
             let (conns, calls) = (&self.conns, &self.calls);
+            let owners = conns.len() + calls.len();
             let armed = |owner: TimerOwner| match owner {
                 TimerOwner::Conn(key) => conns.get(key).map(|conn| conn.armed),
                 TimerOwner::Call(key) => calls.get(key).map(|call| call.armed),
@@ -118,7 +107,7 @@ impl<N: Net, C> Reactor<N, C> {
                 | TimerOwner::FairQueue
                 | TimerOwner::Shortage => None,
             };
-            match self.timers.pop(self.now, armed) {
+            match self.timers.pop(self.now, owners, armed) {
                 Some(TimerOwner::Conn(key)) => self.handle_conn_timer(key),
                 Some(TimerOwner::Call(key)) => self.handle_call_timer(key),
                 Some(owner) => self.reactor_events.push_back(ReactorEvent::Timer(owner)),
@@ -161,14 +150,12 @@ impl<N: Net, C> Reactor<N, C> {
     }
 
     fn handle_conn_timer(&mut self, key: ConnKey) {
+        let due = self.conns.get(key).and_then(|conn| self.conn_due(conn));
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
         conn.armed = Armed::default();
-        let Some((at, limit)) = self.conns.get(key).and_then(|conn| self.conn_due(conn)) else {
-            return;
-        };
-        let Some(conn) = self.conns.get_mut(key) else {
+        let Some((at, limit)) = due else {
             return;
         };
         if at > self.now {
@@ -218,9 +205,7 @@ impl<N: Net, C> Reactor<N, C> {
         owners: usize,
         counts: impl FnMut(TimerOwner, Time) -> bool,
     ) {
-        if self.timers.has_old_client_entries(owners) {
-            self.timers.tidy_client_entries(counts);
-        }
+        self.timers.tidy_client_entries(owners, counts);
     }
 }
 

@@ -71,14 +71,16 @@ impl Timers {
         self.push(at, owner);
     }
 
-    /// Whether the client has far more entries than its owners need, which is two for each owner at most. Then the old
-    /// entries should be [dropped](Self::tidy_client_entries).
-    pub(crate) fn has_old_client_entries(&self, owners: usize) -> bool {
-        self.client_entries > 64 + 4 * owners
-    }
-
-    /// Drops the client's entries that no longer count.
-    pub(crate) fn tidy_client_entries(&mut self, mut counts: impl FnMut(TimerOwner, Time) -> bool) {
+    /// Drops the client's entries that no longer count, if the client has far more of them than its owners need, which is
+    /// two for each owner at most.
+    pub(crate) fn tidy_client_entries(
+        &mut self,
+        owners: usize,
+        mut counts: impl FnMut(TimerOwner, Time) -> bool,
+    ) {
+        if self.client_entries <= 64 + 4 * owners {
+            return;
+        }
         let mut client_entries = 0;
         self.heap.retain(|&Reverse((at, owner))| {
             let keep = !owner.is_client() || counts(owner, at);
@@ -103,12 +105,20 @@ impl Timers {
     }
 
     /// The next owner whose timer fires. `armed` returns the value that an owner keeps: an entry with another time does
-    /// not count.
+    /// not count. Connections and calls that ended long before their deadlines leave such entries behind. These are
+    /// dropped when they are far more than the `owners`.
     pub(crate) fn pop(
         &mut self,
         now: Time,
+        owners: usize,
         mut armed: impl FnMut(TimerOwner) -> Option<Armed>,
     ) -> Option<TimerOwner> {
+        if self.heap.len() > 64 + 2 * owners + self.client_entries {
+            self.heap.retain(|&Reverse((at, owner))| {
+                owner.is_client() || armed(owner).is_some_and(|armed| armed.0 == Some(at))
+            });
+            self.give_back();
+        }
         loop {
             let &Reverse((at, owner)) = self.heap.peek().filter(|entry| entry.0.0 <= now)?;
             self.heap.pop();
@@ -125,21 +135,6 @@ impl Timers {
     /// The earliest time at which `pop` may return an owner.
     pub(crate) fn next(&self) -> Option<Time> {
         self.heap.peek().map(|entry| entry.0.0)
-    }
-
-    /// Whether the entries that no longer count are far more than the owners: connections and calls that ended long
-    /// before their deadlines leave such entries behind.
-    #[inline]
-    pub(crate) fn is_untidy(&self, owners: usize) -> bool {
-        self.heap.len() > 64 + 2 * owners + self.client_entries
-    }
-
-    /// Drops entries that no longer count.
-    pub(crate) fn tidy(&mut self, mut armed: impl FnMut(TimerOwner) -> Option<Armed>) {
-        self.heap.retain(|&Reverse((at, owner))| {
-            owner.is_client() || armed(owner).is_some_and(|armed| armed.0 == Some(at))
-        });
-        self.give_back();
     }
 }
 
@@ -160,11 +155,10 @@ mod tests {
         assert_eq!((timers.heap.len(), timers.next()), (1, Some(at(5))));
         timers.arm(owner, &mut armed, at(3));
         assert_eq!(timers.next(), Some(at(3)));
-        assert_eq!(timers.pop(at(2), |_| Some(armed)), None);
-        assert_eq!(timers.pop(at(9), |_| Some(armed)), Some(owner));
+        assert_eq!(timers.pop(at(2), 1, |_| Some(armed)), None);
+        assert_eq!(timers.pop(at(9), 1, |_| Some(armed)), Some(owner));
         // The entry at 5 s has been replaced.
-        assert_eq!(timers.pop(at(9), |_| Some(Armed::default())), None);
-        timers.tidy(|_| None);
+        assert_eq!(timers.pop(at(9), 1, |_| Some(Armed::default())), None);
     }
 
     #[test]
@@ -176,45 +170,41 @@ mod tests {
             let owner = TimerOwner::Opening(OpeningKey::first_of(number));
             timers.set(owner, start + Duration::from_secs(number.into()));
             // The last ten still count.
-            if timers.has_old_client_entries(10) {
-                timers.tidy_client_entries(
-                    |owner, _| matches!(owner, TimerOwner::Opening(key) if key.index() + 10 > number as usize),
-                );
-                assert_eq!(timers.heap.len(), 10);
-            }
+            let before = timers.heap.len();
+            timers.tidy_client_entries(
+                10,
+                |owner, _| matches!(owner, TimerOwner::Opening(key) if key.index() + 10 > number as usize),
+            );
+            assert!([before, 10].contains(&timers.heap.len()));
             most = timers.heap.len().max(most);
         }
-        assert!(most <= 64 + 4 * 10 + 1, "{most}");
+        assert!(most <= 64 + 4 * 10, "{most}");
         let late = start + Duration::from_secs(10_000);
-        while timers.pop(late, |_| None).is_some() {}
+        while timers.pop(late, 0, |_| None).is_some() {}
         assert_eq!(timers.client_entries, 0);
     }
 
     #[test]
     fn timers_of_the_client_are_not_untidy() {
         let start = Time::now();
-        let at = |ms| start + Duration::from_millis(ms);
+        let at = |n: u32| start + Duration::from_millis(1 + u64::from(n));
         let mut timers = Timers::default();
         for n in 0..10_000 {
-            timers.set(TimerOwner::Opening(OpeningKey::first_of(n)), at(n.into()));
-            assert!(!timers.is_untidy(0), "{n}");
+            timers.set(TimerOwner::Opening(OpeningKey::first_of(n)), at(n));
         }
         // Entries of ended calls are untidy: they are dropped, and the timers of the client stay.
-        let mut n = 0;
-        while !timers.is_untidy(1) {
-            n += 1;
+        for n in 0..67 {
+            assert_eq!(timers.heap.len(), 10_000 + n as usize);
             timers.arm(
                 TimerOwner::Call(CallKey::first_of(n)),
                 &mut Armed::default(),
-                at(n.into()),
+                at(n),
             );
+            assert_eq!(timers.pop(start, 1, |_| None), None);
         }
-        assert!(n < 100, "{n}");
-        timers.tidy(|_| None);
-        assert!(!timers.is_untidy(1));
         assert_eq!(timers.heap.len(), 10_000);
         for n in 0..10_000 {
-            let due = timers.pop(at(n.into()), |_| None);
+            let due = timers.pop(at(n), 1, |_| None);
             assert_eq!(due, Some(TimerOwner::Opening(OpeningKey::first_of(n))));
         }
         assert_eq!((timers.next(), timers.client_entries), (None, 0));
