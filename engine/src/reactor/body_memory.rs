@@ -53,19 +53,15 @@ impl BodyMemory {
         self.is_over()
     }
 
-    /// The body of a call is no longer held.
-    #[inline]
-    pub(super) fn release(&mut self, counted: &mut HeldSteps) {
-        self.set(counted, 0);
-    }
-
     /// Whether any bytes are counted.
     #[inline]
     pub(super) fn is_used(&self) -> bool {
         self.held > 0
     }
 
-    fn set(&mut self, counted: &mut HeldSteps, steps: HeldSteps) {
+    /// Counts so many steps of the body of a call: none, if the client no longer holds the body.
+    #[cold]
+    pub(super) fn set(&mut self, counted: &mut HeldSteps, steps: HeldSteps) {
         self.held = self.held - u64::from(*counted) + u64::from(steps);
         *counted = steps;
     }

@@ -273,18 +273,12 @@ impl<N: Net, C> Reactor<N, C> {
 
     #[inline]
     pub(crate) fn remove_call(&mut self, call: CallKey) -> Option<ActiveCall<C>> {
-        if self.body_memory.is_used() {
-            self.release_body(call);
+        if self.body_memory.is_used()
+            && let Some(call) = self.calls.get_mut(call)
+        {
+            self.body_memory.set(&mut call.held, 0);
         }
         self.calls.remove(call)
-    }
-
-    /// The body of a call is no longer held by the client.
-    #[cold]
-    fn release_body(&mut self, call: CallKey) {
-        if let Some(call) = self.calls.get_mut(call) {
-            self.body_memory.release(&mut call.held);
-        }
     }
 
     pub(crate) fn calls(&self) -> usize {
