@@ -2,7 +2,6 @@
 
 use super::conn::{ConnState, ReadPause};
 use super::{CallKey, CallState, ConnKey, Reactor, TimerOwner};
-use crate::error::{Error, ErrorKind};
 use crate::net::Net;
 use crate::proto::BodyMode;
 use crate::time::Time;
@@ -63,17 +62,15 @@ impl<N: Net, C> Reactor<N, C> {
     /// Takes the call off a connection, which then drains the abandoned answer. False if the connection cannot drain: a
     /// part of the request is unsent, or reading has paused for the consumer of a streamed body.
     pub(crate) fn drain(&mut self, key: ConnKey, until: Time) -> bool {
-        let Some(conn) = self.conns.get(key) else {
-            return false;
-        };
-        if !matches!(conn.state, ConnState::Busy(_)) {
-            return false;
+        let can_drain = self.conns.get(key).is_some_and(|conn| {
+            matches!(conn.state, ConnState::Busy(_))
+                && !conn.exchange.is_sending()
+                && conn.read_pause != Some(ReadPause::Consumer)
+        });
+        if can_drain {
+            self.drop_answer(key, until);
         }
-        if conn.exchange.is_sending() || conn.read_pause == Some(ReadPause::Consumer) {
-            return false;
-        }
-        self.drop_answer(key, until);
-        true
+        can_drain
     }
 
     /// Takes the call off a connection, and abandons the answer.
@@ -107,16 +104,6 @@ impl<N: Net, C> Reactor<N, C> {
         })
     }
 
-    /// The error of the call on that connection, if the call ends now for that cause.
-    pub(crate) fn busy_error(&self, key: ConnKey, kind: ErrorKind) -> Option<Error> {
-        let conn = self.conns.get(key)?;
-        let exchange = &conn.exchange;
-        match conn.state {
-            ConnState::Busy(_) => Some(conn.error(kind, exchange.phase(), exchange.sent())),
-            _ => None,
-        }
-    }
-
     /// Drops the rest of a response that the caller does not get. False if the rest may be more than `most` bytes, or
     /// the connection closes anyway. The end of the response, or of the time until `until`, is reported by
     /// [`ReactorEvent::Finished`], [`ReactorEvent::Failed`] or [`ReactorEvent::TimedOut`], as for any other response. A
@@ -131,11 +118,10 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(conn) = self.conns.get_mut(key) else {
             return true;
         };
-        if !matches!(conn.state, ConnState::Busy(_)) {
-            return true;
-        }
-        if !conn.exchange.discard_within(most) {
-            return false;
+        match conn.state {
+            ConnState::Busy(_) if conn.exchange.discard_within(most) => {}
+            ConnState::Busy(_) => return false,
+            _ => return true,
         }
         let deadline = conn.wait.deadline;
         conn.wait.deadline = Some(deadline.map_or(until, |deadline| deadline.min(until)));

@@ -297,21 +297,12 @@ impl<N: Net, C> Reactor<N, C> {
         let conn = self.conns.get_mut(key)?;
         conn.closed |= event.closed;
         match &conn.state {
-            ConnState::Busy(..) | ConnState::Draining(..) if conn.pipeline.is_some() => {
-                if event.writable
-                    && conn
-                        .pipeline
-                        .as_ref()
-                        .is_some_and(|pipeline| pipeline.is_stuck())
-                {
-                    self.send_pipeline(key);
-                }
-                if event.readable {
-                    return self.read(key);
-                }
-            }
-            ConnState::Busy(_) => {
-                if event.writable && conn.exchange.is_sending() {
+            ConnState::Busy(_) | ConnState::Draining(..) => {
+                let sends = || match &conn.pipeline {
+                    Some(pipeline) => pipeline.is_stuck(),
+                    None => conn.exchange.is_sending(),
+                };
+                if event.writable && sends() {
                     self.drive_send(key);
                     self.arm_conn(key);
                 }
@@ -319,11 +310,10 @@ impl<N: Net, C> Reactor<N, C> {
                     return self.read(key);
                 }
             }
-            ConnState::Draining(..) if event.readable => return self.read(key),
             ConnState::Connecting { .. } => self.check_connected(key, event.readable),
             ConnState::Idle(_) if event.readable => self.check_idle(key),
             ConnState::Handshaking(_) => self.drive_handshakes(key),
-            ConnState::Draining(..) | ConnState::Idle(_) | ConnState::AwaitingDecision => {}
+            ConnState::Idle(_) | ConnState::AwaitingDecision => {}
         }
         None
     }

@@ -276,7 +276,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if limit == TimeLimit::Total && self.reactor.call_ref(key).is_some_and(in_time) {
             return; // the head of a streamed response came in time, and another deadline counts from then on
         }
-        let Some(error) = self.error_on(conn, key, limit.into()) else {
+        let Some(error) = self.reactor.error_on(conn, key, limit.into()) else {
             return;
         };
         if self.rules.adaptive.is_on()

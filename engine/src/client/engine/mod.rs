@@ -446,7 +446,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         let error = match (call.state, call.head) {
             (CallState::Ended, HeadState::Awaited) => return false,
-            (CallState::OnConn(conn), _) => self.error_on(conn, id.0, ErrorKind::Cancelled),
+            (CallState::OnConn(conn), _) => self.reactor.error_on(conn, id.0, ErrorKind::Cancelled),
             (CallState::Ended, _) => None,
             (CallState::New | CallState::Waiting { .. } | CallState::Pausing { .. }, _) => {
                 Some(Error::unsent(ErrorKind::Cancelled))

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::client::router::Router;
 use crate::client::sharing::{Room, Sharing};
-use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Sent};
+use crate::error::{Error, LimitExceeded, Misuse, Sent};
 use crate::net::Net;
 use crate::proto::BodyMode;
 use crate::reactor::{CallKey, CallState, ConnKey, GiveUpOutcome, HostKey, PoolSlot};
@@ -30,7 +30,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         // Waiting calls come first. If one of them needs a new connection, the next free slot is for that call.
         let host_full = host.pool.is_full();
-        let may_share = !host.pool.has_idle() && host.pool.waiting() == 0;
+        let may_share = host.pool.any_idle().is_none() && host.pool.waiting() == 0;
         let may_share = may_share && (host_full || is_full);
         if may_share
             && let Some(conn) = pipelines.loads.pick(now)
@@ -228,15 +228,6 @@ impl<R: Router, N: Net> Engine<R, N> {
             if let Some(slot) = self.reactor.slot(conn).filter(|slot| slot.host == host_key) {
                 self.add_waiting(slot, conn);
             }
-        }
-    }
-
-    /// The error for a call that ends on a connection for this cause, with the phase that the call has reached.
-    pub(super) fn error_on(&self, conn: ConnKey, call: CallKey, kind: ErrorKind) -> Option<Error> {
-        if R::Sharing::IS_ON {
-            self.reactor.pipeline_error(conn, call, kind)
-        } else {
-            self.reactor.busy_error(conn, kind)
         }
     }
 

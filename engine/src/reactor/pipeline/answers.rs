@@ -7,7 +7,7 @@ use super::requests::ResponseOwner;
 use crate::error::{ErrorKind, PeerFault};
 use crate::net::Net;
 use crate::policy::later;
-use crate::proto::{CloseReason, Response, Reuse, Version};
+use crate::proto::{CloseReason, Reuse, Version};
 use crate::reactor::body_memory::UNCOUNTED;
 use crate::reactor::conn::{Conn, ConnState};
 use crate::reactor::read::{Look, Progress, taken};
@@ -137,11 +137,7 @@ impl<N: Net, C> Reactor<N, C> {
             *responses += 1;
             pipeline.answered += 1;
             pipeline.answered_now += 1;
-            let abandoned =
-                conn.advance(&mut self.calls, &mut self.spares, self.now, &self.settings);
-            if let Some(response) = abandoned {
-                self.spares.put_response(response);
-            }
+            conn.advance(&mut self.calls, &mut self.spares, self.now, &self.settings);
             let Some(pipeline) = &mut conn.pipeline else {
                 return Ok(None);
             };
@@ -221,7 +217,7 @@ impl<N: Net, C> Reactor<N, C> {
 }
 
 impl<S> Conn<S> {
-    /// Moves the first queued request to the front. If the front was an abandoned answer, its response is returned.
+    /// Moves the first queued request to the front.
     #[inline(always)] // on the path of every answer
     pub(super) fn advance<C>(
         &mut self,
@@ -229,23 +225,24 @@ impl<S> Conn<S> {
         spares: &mut Spares,
         now: Time,
         settings: &Settings,
-    ) -> Option<Response> {
-        let pipeline = self.pipeline.as_mut()?;
-        let next = pipeline.queued.pop_front()?;
+    ) {
+        let Some(pipeline) = &mut self.pipeline else {
+            return;
+        };
+        let Some(next) = pipeline.queued.pop_front() else {
+            return;
+        };
         pipeline.sent_whole = pipeline.sent_whole.saturating_sub(1);
         pipeline.set_front(next.range);
         self.wait.since = now;
         self.reused = true;
         self.stray_body = self.exchange.may_have_stray_body();
-        let abandoned = match self.state {
-            ConnState::Draining(..) => {
-                match std::mem::replace(&mut self.state, ConnState::AwaitingDecision) {
-                    ConnState::Draining(response, _) => Some(response),
-                    _ => None,
-                }
-            }
-            _ => None,
-        };
+        if matches!(self.state, ConnState::Draining(..))
+            && let ConnState::Draining(response, _) =
+                std::mem::replace(&mut self.state, ConnState::AwaitingDecision)
+        {
+            spares.put_response(response);
+        }
         match next.owner {
             ResponseOwner::Call(call_key) => match calls.get_mut(call_key) {
                 Some(call) => {
@@ -269,7 +266,6 @@ impl<S> Conn<S> {
             ResponseOwner::Withdrawn => self.state = ConnState::AwaitingDecision,
         }
         note_front(&mut self.exchange, pipeline);
-        abandoned
     }
 
     /// When the timer of a draining connection must fire: at `until`, or before at the deadline of a queued call.

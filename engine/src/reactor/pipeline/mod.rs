@@ -14,7 +14,10 @@ pub(super) use requests::Pipeline;
 use requests::{ByteRange, QueuedRequest, ResponseOwner};
 
 use super::conn::{Conn, ConnState};
-use super::{CallKey, CallState, ConnKey, Pipelining, PoolSlot, Reactor, ReactorEvent, TimerOwner};
+use super::{
+    ActiveCall, CallKey, CallState, ConnKey, Pipelining, PoolSlot, Reactor, ReactorEvent,
+    TimerOwner,
+};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::{Pipelined, later};
@@ -128,36 +131,34 @@ impl<N: Net, C> Reactor<N, C> {
 
     // ---- giving up
 
-    /// The error of a call on a pipelined connection, if the call ends now for that cause.
-    pub(crate) fn pipeline_error(
-        &self,
-        conn: ConnKey,
-        call: CallKey,
-        kind: ErrorKind,
-    ) -> Option<Error> {
+    /// The error of a call on a connection, if the call ends now for that cause, with the phase that the call has
+    /// reached.
+    pub(crate) fn error_on(&self, conn: ConnKey, call: CallKey, kind: ErrorKind) -> Option<Error> {
         let conn = self.conns.get(conn)?;
-        let pipeline = conn.pipeline.as_ref()?;
-        // What is encrypted already goes out although the call leaves.
-        let goes_out = |range| match pipeline.is_committed(range) {
-            true => Sent::NoReplyByte,
-            false => Sent::Nothing,
-        };
-        let error = match conn.state {
+        let pipeline = conn.pipeline.as_ref();
+        let (phase, sent, range) = match conn.state {
             ConnState::Busy(front) if front == call => {
-                let sent = conn.exchange.sent().max(goes_out(pipeline.front));
-                Error::new(kind, conn.exchange.phase(), sent)
+                let range = pipeline.map(|pipeline| pipeline.front);
+                (conn.exchange.phase(), conn.exchange.sent(), range)
             }
             _ => {
-                let number = self.calls.get(call)?.number;
-                let range = pipeline.queued[pipeline.position(call, number)?].range;
+                let pipeline = pipeline?;
+                let at = pipeline.position(call, self.calls.get(call)?.number)?;
+                let range = pipeline.queued[at].range;
                 let phase = match pipeline.is_begun(range) {
                     true => Phase::FirstByte,
                     false => Phase::Send,
                 };
-                Error::new(kind, phase, goes_out(range))
+                (phase, Sent::Nothing, Some(range))
             }
         };
-        Some(error.with_remote(Some(conn.endpoints.remote.clone())))
+        // What is encrypted already goes out although the call leaves.
+        let mut encrypted = pipeline.zip(range);
+        let sent = match encrypted.take_if(|(pipeline, range)| pipeline.is_committed(*range)) {
+            Some(_) => sent.max(Sent::NoReplyByte),
+            None => sent,
+        };
+        Some(conn.error(kind, phase, sent))
     }
 
     /// Takes a call off a pipelined connection.
@@ -260,43 +261,25 @@ impl<N: Net, C> Reactor<N, C> {
     /// Checks the deadlines of all calls on a connection, after one of them has passed. From now on each other call has
     /// a timer of its own: a search for the next deadline would cost more with each call.
     pub(in crate::reactor) fn check_deadlines(&mut self, key: ConnKey) {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        let Some(pipeline) = &conn.pipeline else {
+        let Some(conn) = self.conns.get(key) else {
             return;
         };
         let front = match conn.state {
             ConnState::Busy(call) => Some(call),
             _ => None,
         };
-        let queued = pipeline
-            .queued
-            .iter()
-            .filter_map(|queued| match queued.owner {
-                ResponseOwner::Call(call) => Some(call),
-                ResponseOwner::Abandoned(_) | ResponseOwner::Withdrawn => None,
-            });
-        for call_key in front.into_iter().chain(queued) {
-            let Some(call) = self.calls.get_mut(call_key) else {
-                continue;
-            };
-            match call.deadline {
-                Some(deadline) if deadline <= self.now => {
-                    self.reactor_events.push_back(ReactorEvent::TimedOut {
-                        conn: key,
-                        call: call_key,
-                        limit: TimeLimit::Total,
-                    });
-                }
-                Some(deadline) => {
-                    self.timers
-                        .arm(TimerOwner::Call(call_key), &mut call.armed, deadline);
-                }
-                None => {}
-            }
+        let queued = conn.pipeline.iter().flat_map(|pipeline| &pipeline.queued);
+        let queued = queued.filter_map(|queued| match queued.owner {
+            ResponseOwner::Call(call) => Some(call),
+            ResponseOwner::Abandoned(_) | ResponseOwner::Withdrawn => None,
+        });
+        let calls: Vec<CallKey> = front.into_iter().chain(queued).collect();
+        for call in calls {
+            self.check_deadline(call);
         }
-        conn.wait.deadline = None;
+        if let Some(conn) = self.conns.get_mut(key) {
+            conn.wait.deadline = None;
+        }
         self.arm_conn(key);
     }
 
@@ -336,7 +319,9 @@ impl<N: Net, C> Reactor<N, C> {
             if let ResponseOwner::Call(call) = queued.owner {
                 let begun = pipeline.is_begun(queued.range);
                 // A server that says close must process no further request, but this one may have (RFC 9112 §9.6).
-                let moves_on = pipeline.closed_by_answer && self.is_idempotent(call);
+                let is_idempotent = |call: &ActiveCall<C>| call.request.is_idempotent();
+                let moves_on =
+                    pipeline.closed_by_answer && self.calls.get(call).is_some_and(is_idempotent);
                 let error = (begun && !moves_on).then(|| {
                     Error::new(PeerFault::Empty, Phase::FirstByte, Sent::NoReplyByte)
                         .with_remote(Some(remote.clone()))
@@ -350,11 +335,6 @@ impl<N: Net, C> Reactor<N, C> {
                     .push_back(ReactorEvent::Unanswered { call, sent, error });
             }
         }
-    }
-
-    fn is_idempotent(&self, call: CallKey) -> bool {
-        let call = self.calls.get(call);
-        call.is_some_and(|call| call.request.is_idempotent())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::net::Net;
 use crate::reactor::conn::ConnState;
 use crate::reactor::read::Look;
 use crate::reactor::send::WRITES_PER_ITERATION;
-use crate::reactor::{ConnKey, Reactor};
+use crate::reactor::{CallKey, ConnKey, Reactor};
 use crate::time::Time;
 
 impl<N: Net, C> Reactor<N, C> {
@@ -148,14 +148,18 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(pipeline) = &mut conn.pipeline else {
             return;
         };
+        let mut note_call = |call: CallKey, range: ByteRange| {
+            if let Some(call) = self.calls.get_mut(call) {
+                call.timestamps.sent = Some(self.now);
+                call.timestamps.bytes_out += range.end - range.start;
+            }
+        };
         let exchange = &mut conn.exchange;
-        match &conn.state {
+        match conn.state {
             ConnState::Busy(call) if exchange.is_sending() => {
                 conn.wait.since = self.now;
-                let whole = note_front(exchange, pipeline);
-                if whole && let Some(call) = self.calls.get_mut(*call) {
-                    call.timestamps.sent = Some(self.now);
-                    call.timestamps.bytes_out += pipeline.front.end - pipeline.front.start;
+                if note_front(exchange, pipeline) {
+                    note_call(call, pipeline.front);
                 }
             }
             ConnState::Draining(..) if exchange.is_sending() => {
@@ -166,11 +170,8 @@ impl<N: Net, C> Reactor<N, C> {
         while let Some(queued) = pipeline.queued.get(pipeline.sent_whole)
             && queued.range.end <= pipeline.written
         {
-            if let ResponseOwner::Call(call) = queued.owner
-                && let Some(call) = self.calls.get_mut(call)
-            {
-                call.timestamps.sent = Some(self.now);
-                call.timestamps.bytes_out += queued.range.end - queued.range.start;
+            if let ResponseOwner::Call(call) = queued.owner {
+                note_call(call, queued.range);
             }
             pipeline.sent_whole += 1;
         }
