@@ -275,18 +275,18 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         }
     }
 
-    /// Puts a call that got no idle connection into the wait queue.
+    /// Puts a call at the end of the wait queue, if the queue has room. The throttle lets `room` calls begin now.
     ///
     /// # Errors
     /// Why the call must fail.
-    pub(crate) fn enqueue(&mut self, waiter: W) -> Result<WaitId, LimitExceeded> {
+    pub(crate) fn enqueue(&mut self, waiter: W, room: usize) -> Result<WaitId, LimitExceeded> {
         let cap = self.config.max_connections.get();
-        // Connections that are coming or could be opened, compared with the calls that wait already.
-        let supply = cap.saturating_sub(self.slots_in_use()) + self.connecting.len();
-        if self.waiting() >= supply
-            && self.config.wait == WaitPolicy::FailFast
-            && !self.config.shared
-        {
+        // Connections that are there, are coming or could be opened, compared with the calls that wait already. Only in
+        // a throttled pool calls wait beside idle connections.
+        let free = cap.saturating_sub(self.slots_in_use());
+        let supply = room.min(free + self.connecting.len() + self.idle.len());
+        let fails = self.config.wait == WaitPolicy::FailFast && !self.config.throttled;
+        if fails && self.waiting() >= supply {
             return Err(LimitExceeded::Connections(cap));
         }
         if self.waiting() >= supply.saturating_add(self.config.max_waiting) {
@@ -300,33 +300,11 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
 
     // ---- throttled pools
 
-    /// Puts a call at the end of the wait queue, if the queue has room; `room` calls may begin now.
-    ///
-    /// # Errors
-    /// Why the call must fail.
-    pub(crate) fn enqueue_throttled(
-        &mut self,
-        waiter: W,
-        room: usize,
-    ) -> Result<WaitId, LimitExceeded> {
-        let cap = self.config.max_connections.get();
-        let free = cap.saturating_sub(self.slots_in_use());
-        let conns = free + self.connecting.len() + self.idle.len();
-        let most = conns.min(room).saturating_add(self.config.max_waiting);
-        if self.waiting() >= most {
-            return Err(LimitExceeded::Waiting(self.config.max_waiting));
-        }
-        Ok(WaitId {
-            ticket: self.waiting.push_back(waiter),
-            fresh: false,
-        })
-    }
-
     /// Takes the oldest waiter and an idle connection for it, which is busy now. Waiters that need a new connection
     /// come first if there is one.
     pub(crate) fn pair(&mut self, now: Time, mut close: impl FnMut(C)) -> Option<(C, W)> {
         while self.waiting_fresh.len() > 0 {
-            let Some(at) = self.unused_idle().next() else {
+            let Some(at) = self.idle_slots(true).next() else {
                 break;
             };
             let slot = &mut self.slots[at as usize];
@@ -355,14 +333,15 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         Some((conn, self.waiting.pop_front()?))
     }
 
-    /// Idle connections that have served no call, or that are new enough for the waiters that need a new one.
-    fn unused_idle(&self) -> impl Iterator<Item = u32> {
+    /// Idle connections: those that have served no call, or that are new enough for the waiters that need a new one; or
+    /// the others.
+    fn idle_slots(&self, unused: bool) -> impl Iterator<Item = u32> {
         let slots = self.slots.iter().zip(0..);
-        let unused = slots.filter(|(slot, at)| {
+        let slots = slots.filter(move |(slot, at)| {
             let is_idle = matches!(slot.state, State::Idle { .. });
-            is_idle && (slot.requests == 0 || self.is_new_enough(*at))
+            is_idle && unused == (slot.requests == 0 || self.is_new_enough(*at))
         });
-        unused.map(|(_, at)| at)
+        slots.map(|(_, at)| at)
     }
 
     /// Marks a new idle connection as busy, for a waiter that was taken out of the queue.
@@ -401,7 +380,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         };
         let fresh = match self.fresh_in_advance() {
             0 => 0,
-            fresh => fresh.saturating_sub(self.unused_idle().count()),
+            fresh => fresh.saturating_sub(self.idle_slots(true).count()),
         };
         waiting.min(self.room).max(fresh)
     }
@@ -410,14 +389,6 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     /// Not all of them: each such connection takes room from others while it waits.
     fn fresh_in_advance(&self) -> usize {
         self.waiting_fresh.len().min(self.room.max(1))
-    }
-
-    /// Takes the newest call out of the wait queue if no connection is coming for it and calls do not wait.
-    pub(crate) fn refuse_throttled(&mut self) -> Option<W> {
-        if self.config.shared {
-            return None;
-        }
-        self.refuse()
     }
 
     // ---- calls that come back, and those that give up
@@ -454,17 +425,12 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.any_connecting()
     }
 
-    /// Whether a connection is idle.
-    pub(crate) fn has_idle(&self) -> bool {
-        self.idle.len() > 0
-    }
-
     /// Takes the call that has waited longest for any connection.
     pub(crate) fn take_waiting(&mut self) -> Option<W> {
         self.waiting.pop_front()
     }
 
-    /// Takes the next call for a busy connection that has room for more.
+    /// Takes the next call for a connection that has served before, or that has room for more.
     pub(crate) fn take_waiting_for(&mut self, SlotId(at): SlotId) -> Option<W> {
         if self.is_new_enough(at) {
             self.oldest_waiter()
@@ -541,18 +507,10 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         }
         if self.config.throttled {
             // One that has served no call waits for the throttle, as the calls do.
-            return self.used_idle();
+            let used = self.idle_slots(false).next()?;
+            return self.slots[used as usize].conn;
         }
         self.any_idle()
-    }
-
-    fn used_idle(&self) -> Option<C> {
-        let mut slots = self.slots.iter().zip(0..);
-        let used = slots.find(|(slot, at)| {
-            let is_idle = matches!(slot.state, State::Idle { .. });
-            is_idle && slot.requests > 0 && !self.is_new_enough(*at)
-        });
-        used.and_then(|(slot, _)| slot.conn)
     }
 
     /// Changes the limits. Connections above the new limit end: idle ones as [`in_the_way`](Self::in_the_way), others
@@ -574,8 +532,8 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         self.config.min_idle = min_idle;
     }
 
-    /// Takes the newest call for which no connection is coming out of the wait queue, if calls do not wait: the limit
-    /// over all hosts leaves no room. Calls that are tried again stay.
+    /// Takes the newest call for which no connection is coming out of the wait queue, if calls do not wait: a limit over
+    /// all hosts, or the throttle, leaves no room. Calls that are tried again stay.
     pub(crate) fn refuse(&mut self) -> Option<W> {
         let in_vain = self.waiting() > self.connecting.len();
         let refuses = self.config.wait == WaitPolicy::FailFast;
@@ -590,7 +548,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         let connecting = self.connecting.len();
         self.waiting_fresh.len() > connecting
             && (!self.config.throttled
-                || self.fresh_in_advance() > connecting + self.unused_idle().count())
+                || self.fresh_in_advance() > connecting + self.idle_slots(true).count())
     }
 
     /// When `wants_open` may change without an event.
@@ -632,15 +590,14 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     }
 
     /// Records a failed opening. Returns the waiter that gets the error.
-    pub(crate) fn open_failed(&mut self, now: Time, SlotId(at): SlotId) -> Option<W> {
-        self.closed(SlotId(at));
-        self.warm_after = Some(now + WARM_PAUSE);
+    pub(crate) fn open_failed(&mut self, now: Time, slot: SlotId) -> Option<W> {
+        self.open_refused(now, slot);
         self.oldest_waiter()
     }
 
     /// Records an opening that ended without a connection, and not by a failure of the host. Its waiter still waits.
-    pub(crate) fn open_refused(&mut self, now: Time, SlotId(at): SlotId) {
-        self.closed(SlotId(at));
+    pub(crate) fn open_refused(&mut self, now: Time, slot: SlotId) {
+        self.closed(slot);
         self.warm_after = Some(now + WARM_PAUSE);
     }
 
@@ -660,8 +617,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
             let early = age.as_secs_f64() * MAX_AGE_JITTER * (random as f64 / u64::MAX as f64);
             later(now, age.saturating_sub(Duration::from_secs_f64(early)))
         });
-        let waiter = self.next_waiter();
-        self.hand_on(now, at, waiter)
+        self.hand_on(now, at)
     }
 
     /// Records that a busy or draining connection has served its call and may serve another. `keep_alive` is the
@@ -685,36 +641,39 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
             self.free_slot(at);
             return Next::Close;
         }
-        self.hand_on_used(now, at)
+        self.hand_on(now, at)
     }
 
     /// The waiter to which a connection was just assigned does not need it any more.
     pub(crate) fn declined(&mut self, now: Time, SlotId(at): SlotId) -> Next<W> {
         self.busy -= 1;
-        if self.slots[at as usize].requests > 0 {
-            return self.hand_on_used(now, at);
-        }
-        let waiter = self.next_waiter();
-        self.hand_on(now, at, waiter)
+        self.hand_on(now, at)
     }
 
-    /// Passes on a connection that has served before, which waiters for a new connection cannot use.
+    /// Passes on an available connection. Waiters for a new connection cannot use one that has served before. In a
+    /// throttled pool, the driver gives connections to waiters.
     #[inline]
-    fn hand_on_used(&mut self, now: Time, at: u32) -> Next<W> {
+    fn hand_on(&mut self, now: Time, at: u32) -> Next<W> {
         if self.waiting() == 0 || self.config.throttled {
             return self.rest(now, at);
         }
-        if self.is_new_enough(at) {
-            let waiter = self.oldest_waiter();
-            return self.hand_on(now, at, waiter);
+        let waiter = match self.slots[at as usize].requests {
+            0 => self.oldest_waiter(),
+            _ => self.take_waiting_for(SlotId(at)),
+        };
+        match waiter {
+            Some(waiter) => {
+                self.slots[at as usize].state = State::Busy;
+                self.busy += 1;
+                Next::Assign(waiter)
+            }
+            None if self.needs_fresh() && self.is_full() => {
+                // The oldest waiters cannot use this connection, and there is no room for one that they can use.
+                self.free_slot(at);
+                Next::Close
+            }
+            None => self.rest(now, at),
         }
-        if self.needs_fresh() && self.is_full() {
-            // The oldest waiters cannot use this connection, and there is no room for one that they can use.
-            self.free_slot(at);
-            return Next::Close;
-        }
-        let waiter = self.waiting.pop_front();
-        self.hand_on(now, at, waiter)
     }
 
     /// Whether waiters for a new connection may use this connection although it has served: connections are shared, and
@@ -722,26 +681,6 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     #[inline]
     fn is_new_enough(&self, at: u32) -> bool {
         self.config.shared && self.slots[at as usize].number > self.last_requeued
-    }
-
-    /// The waiter that gets a new connection without the driver.
-    #[inline]
-    fn next_waiter(&mut self) -> Option<W> {
-        if self.config.throttled {
-            return None;
-        }
-        self.oldest_waiter()
-    }
-
-    #[inline]
-    fn hand_on(&mut self, now: Time, at: u32, waiter: Option<W>) -> Next<W> {
-        let slot = &mut self.slots[at as usize];
-        if let Some(waiter) = waiter {
-            slot.state = State::Busy;
-            self.busy += 1;
-            return Next::Assign(waiter);
-        }
-        self.rest(now, at)
     }
 
     /// Makes a connection idle.
@@ -804,10 +743,9 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
                     let longer = self.config.idle_timeout.max(WARM_PAUSE);
                     *expires_at = idle_until(now, longer, *ends_at);
                 }
-                if *expires_at <= now {
-                    Ok(())
-                } else {
-                    Err(*expires_at)
+                match *expires_at > now {
+                    true => Err(*expires_at),
+                    false => Ok(()),
                 }
             }
             _ => Ok(()),

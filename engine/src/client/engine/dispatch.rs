@@ -89,8 +89,10 @@ impl<R: Router, N: Net> Engine<R, N> {
                 Some(_) if !closed && !self.hosts.pool_config().keeps_warm() => return,
                 Some(_) => {}
                 None => {
-                    let queued = self.hosts.get(host_key).map(|host| host.pool.enqueue(key));
-                    self.queued(key, queued);
+                    if let Some(host) = self.hosts.get(host_key) {
+                        let queued = host.pool.enqueue(key, usize::MAX);
+                        self.queued(key, queued);
+                    }
                 }
             }
             return self.hosts.touch(host_key);
@@ -98,11 +100,10 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A call was put into the wait queue of its host, or could not be.
-    pub(super) fn queued(&mut self, key: CallKey, queued: Option<Result<WaitId, LimitExceeded>>) {
+    pub(super) fn queued(&mut self, key: CallKey, queued: Result<WaitId, LimitExceeded>) {
         match queued {
-            Some(Ok(id)) => self.reactor.wait(key, id),
-            Some(Err(limit)) => self.refuse(key, limit),
-            None => {}
+            Ok(id) => self.reactor.wait(key, id),
+            Err(limit) => self.refuse(key, limit),
         }
     }
 

@@ -33,8 +33,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             return;
         };
         let is_held = host.pool.waiting() >= room || !is_next;
-        let queued = host.pool.enqueue_throttled(key, room);
-        self.queued(key, Some(queued));
+        let queued = host.pool.enqueue(key, room);
+        self.queued(key, queued);
         if is_held {
             self.note_held(key);
         }
@@ -217,7 +217,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let most = self.hosts.pool_config().max_connections.get();
         while let Some(host) = self.hosts.get(key) {
             let has_room = host.pool.is_full() && host.pool.has_room();
-            let Some(call) = host.pool.refuse_throttled() else {
+            let Some(call) = host.pool.refuse() else {
                 break;
             };
             let limit = match has_room {

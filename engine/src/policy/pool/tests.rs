@@ -217,7 +217,7 @@ impl World {
             expected_closed.push(conn);
         }
         assert_eq!((got, closed), (None, expected_closed));
-        let got = self.pool.enqueue(call);
+        let got = self.pool.enqueue(call, usize::MAX);
         // A call that finds no idle connection counts on one that comes or can be opened, after the calls before it.
         let cap = self.config.max_connections.get();
         let room = cap - self.conns.len();
@@ -589,8 +589,8 @@ fn the_queue_of_a_gated_pool_has_its_limit_beside_those_that_may_begin() {
         min_idle: 0,
     });
     for call in 0..3 {
-        assert!(pool.enqueue_throttled(call, 2).is_ok());
+        assert!(pool.enqueue(call, 2).is_ok());
     }
     let full = Err(LimitExceeded::Waiting(1));
-    assert_eq!(pool.enqueue_throttled(3, 2), full);
+    assert_eq!(pool.enqueue(3, 2), full);
 }
