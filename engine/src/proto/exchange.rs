@@ -144,15 +144,11 @@ pub enum SendStep<'a> {
 enum SendState {
     /// The encoded head with a small body in one buffer, and a larger body in another: so many bytes of both are left.
     Fixed(usize),
-    /// The head alone, from this offset. Its body waits for 100 (Continue), at most so long.
-    HeadThenAwait(usize, Duration),
-    AwaitContinue(Duration),
-    /// A body from memory, from this offset, after its head was sent alone.
-    Separate(usize),
-    /// The head from this offset, then the stream.
-    HeadThenStream(usize),
-    /// The current piece of the stream, from this offset.
-    Stream(usize),
+    /// The head alone, from this offset: its body waits for 100 (Continue), or is a stream.
+    Head(usize),
+    AwaitContinue,
+    /// After its head: a body from memory, or the current piece of a stream, from this offset.
+    Body(usize),
     /// The source of the stream had no bytes.
     AwaitSource,
     Done,
@@ -224,8 +220,8 @@ impl Exchange {
             Outline {
                 awaits_continue: true,
                 ..
-            } => SendState::HeadThenAwait(0, request.expects().unwrap_or_default()),
-            Outline { streams: true, .. } => SendState::HeadThenStream(0),
+            }
+            | Outline { streams: true, .. } => SendState::Head(0),
             Outline { length, .. } => SendState::Fixed(length),
         };
         self.recv = RecvState::Head {
@@ -264,32 +260,40 @@ impl Exchange {
         loop {
             match self.send {
                 SendState::Fixed(left @ 1..) => return Ok(SendStep::Write(unsent(request, left))),
-                SendState::HeadThenAwait(at, _) | SendState::HeadThenStream(at)
-                    if at < request.encoded().len() =>
-                {
+                SendState::Head(at) if at < request.encoded().len() => {
                     if at == 0 {
                         request.rewind_stream();
                     }
                     return Ok(SendStep::Write([&request.encoded()[at..], &[]]));
                 }
-                SendState::HeadThenAwait(_, wait) => self.send = SendState::AwaitContinue(wait),
-                SendState::AwaitContinue(wait) => return Ok(SendStep::AwaitContinue(wait)),
-                SendState::HeadThenStream(_) => self.send = SendState::Stream(0),
-                SendState::Separate(at) if at < request.separate_body().len() => {
+                SendState::Head(_) if self.request.awaits_continue => {
+                    self.send = SendState::AwaitContinue;
+                }
+                SendState::Head(_) => self.send = SendState::Body(0),
+                SendState::AwaitContinue => {
+                    let wait = request.expects().unwrap_or_default();
+                    return Ok(SendStep::AwaitContinue(wait));
+                }
+                SendState::Body(at) if at < request.separate_body().len() => {
                     return Ok(SendStep::Write([&request.separate_body()[at..], &[]]));
                 }
-                SendState::Stream(at) if at < request.stream_pending().len() => {
+                SendState::Body(at) if at < request.stream_pending().len() => {
                     return Ok(SendStep::Write([&request.stream_pending()[at..], &[]]));
                 }
-                SendState::Stream(_) | SendState::AwaitSource => match request.fill_stream()? {
-                    Fill::Filled => self.send = SendState::Stream(0),
-                    Fill::Pending => {
-                        self.send = SendState::AwaitSource;
-                        return Ok(SendStep::AwaitSource);
-                    }
-                    Fill::Ended => self.send = SendState::Done,
-                },
-                SendState::Fixed(0) | SendState::Separate(_) | SendState::Done => {
+                SendState::Body(_) | SendState::AwaitSource if self.request.streams => {
+                    self.send = match request.fill_stream()? {
+                        Fill::Filled => SendState::Body(0),
+                        Fill::Pending => {
+                            self.send = SendState::AwaitSource;
+                            return Ok(SendStep::AwaitSource);
+                        }
+                        Fill::Ended => SendState::Done,
+                    };
+                }
+                SendState::Fixed(0)
+                | SendState::Body(_)
+                | SendState::AwaitSource
+                | SendState::Done => {
                     self.send = SendState::Done;
                     return Ok(SendStep::Done);
                 }
@@ -318,11 +322,8 @@ impl Exchange {
                     self.send = SendState::Done;
                 }
             }
-            SendState::HeadThenAwait(at, _)
-            | SendState::Separate(at)
-            | SendState::HeadThenStream(at)
-            | SendState::Stream(at) => *at += n,
-            SendState::AwaitContinue(_) | SendState::AwaitSource | SendState::Done => {}
+            SendState::Head(at) | SendState::Body(at) => *at += n,
+            SendState::AwaitContinue | SendState::AwaitSource | SendState::Done => {}
         }
     }
 
@@ -339,28 +340,20 @@ impl Exchange {
     /// Reports that the server has not answered `Expect: 100-continue` in time. The body is sent now (RFC 9110
     /// §10.1.1).
     pub fn handle_continue_timeout(&mut self) {
-        if let SendState::AwaitContinue(_) = self.send {
-            self.send = self.body_state();
+        if self.awaits_continue() {
+            self.send = SendState::Body(0);
         }
     }
 
     /// Whether the body waits for 100 (Continue).
     pub fn awaits_continue(&self) -> bool {
-        matches!(self.send, SendState::AwaitContinue(_))
+        matches!(self.send, SendState::AwaitContinue)
     }
 
     /// Whether the source of the body had no bytes when it was asked last.
     #[inline]
     pub fn awaits_source(&self) -> bool {
         matches!(self.send, SendState::AwaitSource)
-    }
-
-    fn body_state(&self) -> SendState {
-        if self.request.streams {
-            SendState::Stream(0)
-        } else {
-            SendState::Separate(0)
-        }
     }
 
     /// Parses what was read, and returns how many bytes of it belong to this exchange. If there are fewer than given,
@@ -540,32 +533,12 @@ impl Exchange {
         if head.status < 200 && !(head.status == 101 && self.request.kind == RequestKind::Upgrade) {
             return self.handle_interim(response, limits);
         }
-        if let Some(Err(_)) = response.0.framing.content_length {
-            return self.handle_many_lengths(response, limits);
-        }
-        self.handle_framing(response, limits)
-    }
-
-    /// The head has an invalid length, or several.
-    #[cold]
-    fn handle_many_lengths(
-        &mut self,
-        response: &mut Response,
-        limits: &Limits,
-    ) -> Result<(), ErrorKind> {
         let inner = &mut *response.0;
-        let fields = &inner.fields[range(&inner.head.fields)];
-        inner.framing.content_length = Some(head::content_length(&inner.buffer, fields));
-        self.handle_framing(response, limits)
-    }
-
-    #[inline(always)] // into `handle_head`, which is on the path of every call
-    fn handle_framing(
-        &mut self,
-        response: &mut Response,
-        limits: &Limits,
-    ) -> Result<(), ErrorKind> {
-        let inner = &*response.0;
+        if let Some(Err(_)) = inner.framing.content_length {
+            // The head has an invalid length, or several.
+            let fields = &inner.fields[range(&inner.head.fields)];
+            inner.framing.content_length = Some(head::content_length(&inner.buffer, fields));
+        }
         let status = inner.head.status;
         self.recv = self.body_of(status, inner.head.version, &inner.framing, limits)?;
         if self.is_sending() {
@@ -601,10 +574,8 @@ impl Exchange {
             return Err(LimitExceeded::InterimResponses(limits.interim_responses).into());
         }
         self.interim += 1;
-        if head.status == 100
-            && let SendState::AwaitContinue(_) = self.send
-        {
-            self.send = self.body_state();
+        if head.status == 100 {
+            self.handle_continue_timeout();
         }
         response.0.interim.push(head);
         self.recv = RecvState::Head {
