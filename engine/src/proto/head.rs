@@ -398,8 +398,8 @@ pub(super) fn parse_head(
             .iter()
             .map(|header| Field::new(head, start, header.name.as_bytes(), header.value)),
     );
-    let (version, status) = (version(parsed.version), parsed.code.unwrap_or(0));
-    let (length, reason) = (head.len(), reason(head, start));
+    let (version, status) = (version(head), parsed.code.unwrap_or(0));
+    let (length, reason_end) = (head.len(), start + text_end(head, STATUS_CODE_END.into()));
     if let Some(digit) = minor {
         buffer[start + MINOR_VERSION_AT] = digit;
     }
@@ -408,7 +408,8 @@ pub(super) fn parse_head(
         status,
         version,
         bytes: start as u32..(start + length) as u32,
-        reason,
+        // Not taken from `httparse`, which drops a phrase that is not ASCII.
+        reason: reason_end.min(start + STATUS_LINE_PREFIX) as u32..reason_end as u32,
         fields: first as u32..fields.len() as u32,
     })
 }
@@ -423,11 +424,7 @@ fn parse_wrong_head(
     fields: &mut Fields,
 ) -> Result<(HeadParts, u32), ErrorKind> {
     let head = &buffer[start..];
-    let (length, line_end) = (head.len(), line_end(head, 0));
-    let version = match head.get(MINOR_VERSION_AT) {
-        Some(b'0') => Version::Http10,
-        _ => Version::Http11,
-    };
+    let (length, line_end, version) = (head.len(), line_end(head, 0), version(head));
     let blanks = head[..line_end].iter().skip(MINOR_VERSION_AT + 1);
     let code_at = MINOR_VERSION_AT + 1 + blanks.take_while(|byte| **byte == b' ').count();
     let (code, reason) = head[code_at..line_end].split_at(3.min(line_end - code_at));
@@ -510,9 +507,9 @@ fn may_frame(line: &[u8]) -> bool {
     has(b"contentlength".as_slice()) || has(b"transferencoding")
 }
 
-fn version(minor: Option<u8>) -> Version {
-    match minor {
-        Some(0) => Version::Http10,
+fn version(head: &[u8]) -> Version {
+    match head.get(MINOR_VERSION_AT) {
+        Some(b'0') => Version::Http10,
         _ => Version::Http11,
     }
 }
@@ -640,27 +637,13 @@ fn is_name<const N: usize>(token: &[u8], lower: &[u8; N]) -> bool {
 
 #[inline]
 fn parse_content_length(digits: &[u8]) -> Result<u64, PeerFault> {
-    if digits.is_empty() || digits.len() > 19 {
-        return parse_long_content_length(digits);
-    }
-    let mut value = 0; // 19 digits cannot overflow it
-    for byte in digits {
+    let value = digits.iter().try_fold(0_u64, |value, byte| {
         let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return Err(PeerFault::BadContentLength);
-        }
-        value = value * 10 + u64::from(digit);
-    }
-    Ok(value)
-}
-
-#[cold]
-fn parse_long_content_length(digits: &[u8]) -> Result<u64, PeerFault> {
-    let [b'0'..=b'9', ..] = digits else {
-        return Err(PeerFault::BadContentLength); // a sign, or nothing
-    };
-    let digits = std::str::from_utf8(digits).map_err(|_| PeerFault::BadContentLength)?;
-    digits.parse().map_err(|_| PeerFault::BadContentLength)
+        let more = value.checked_mul(10)?.checked_add(digit.into());
+        more.filter(|_| digit <= 9)
+    });
+    let value = value.filter(|_| !digits.is_empty());
+    value.ok_or(PeerFault::BadContentLength)
 }
 
 fn keep_alive_timeout(parameter: &[u8]) -> Option<u32> {
@@ -681,18 +664,6 @@ pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn trim(value: &[u8]) -> &[u8] {
     value.trim_ascii()
-}
-
-/// The reason phrase of the head at `start` of its buffer. Not taken from `httparse`, which drops a phrase that is not
-/// ASCII.
-fn reason(head: &[u8], start: usize) -> Range<u32> {
-    let line_end = memchr::memchr(b'\n', head).unwrap_or(head.len());
-    let end = match head[..line_end] {
-        [.., b'\r'] => line_end - 1,
-        _ => line_end,
-    };
-    let from = STATUS_LINE_PREFIX.min(end);
-    (start + from) as u32..(start + end) as u32
 }
 
 /// Replaces each obs-fold by one SP (RFC 9112 §5.2), in a copy at the end of `buffer`.
