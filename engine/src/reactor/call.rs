@@ -7,7 +7,7 @@ use super::{
     Armed, CallKey, ConnKey, Endpoints, HostKey, Opened, Overrides, Reactor, Settings, TimerOwner,
 };
 use crate::error::{Error, Phase};
-use crate::net::Net;
+use crate::net::{Address, Net};
 use crate::policy::{Timeouts, WaitId};
 use crate::proto::{BodyMode, Request, Response};
 use crate::time::Time;
@@ -196,6 +196,11 @@ impl Timestamps {
             is_streamed: false,
             endpoints: None,
         }
+    }
+
+    /// The address of the server or of the proxy; `None` if there was no connection.
+    pub(crate) fn remote(&self) -> Option<&Address> {
+        self.endpoints.as_deref().map(|endpoints| &endpoints.remote)
     }
 
     /// The redirects that were followed.

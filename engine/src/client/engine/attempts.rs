@@ -50,12 +50,12 @@ impl<R: Router, N: Net> Engine<R, N> {
                 .after_failure(call, &error, R::Sharing::IS_ON, now, random);
         match verdict {
             Verdict::AtOnce => {
-                self.note_again(key, &error);
+                self.note_retry(key, RetryCause::Failure(&error), Duration::ZERO);
                 self.requeue(key);
             }
             _ if self.admission.balances() && self.fails_over(key, &error) => {
                 self.note_health(key, Some(&error));
-                self.note_again(key, &error);
+                self.note_retry(key, RetryCause::Failure(&error), Duration::ZERO);
                 if error.sent() == Sent::Nothing {
                     self.send_again(key);
                 } else {
@@ -85,13 +85,17 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// A call is tried again at once.
-    pub(super) fn note_again(&mut self, key: CallKey, error: &Error) {
+    /// A call is tried again, after this pause.
+    fn note_retry(&mut self, key: CallKey, cause: RetryCause<'_>, pause: Duration) {
         if let Some(call) = self.reactor.call(key) {
-            call.client.sent_before = call.client.sent_before.max(error.sent());
+            let sent = match cause {
+                RetryCause::Failure(error) => error.sent(),
+                RetryCause::Status(_) => Sent::ReplyBegun,
+            };
+            call.client.sent_before = call.client.sent_before.max(sent);
             call.response.clear();
+            self.telemetry.retrying(key, call, cause, pause);
         }
-        self.notify_retry(key, RetryCause::Failure(error), Duration::ZERO);
     }
 
     /// Whether a call that has failed goes on at another address at once.
@@ -131,15 +135,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return false;
         };
-        call.client.sent_before = call.client.sent_before.max(Sent::ReplyBegun);
         call.redirect = RedirectState::Undecided;
         let conn = incomplete(call);
-        let status = call.response.status();
+        let status = RetryCause::Status(call.response.status());
         self.note_health(key, None);
-        if let Some(call) = self.reactor.call(key) {
-            call.response.clear();
-        }
-        self.notify_retry(key, RetryCause::Status(status), Duration::ZERO);
+        self.note_retry(key, status, Duration::ZERO);
         if let Some(conn) = conn {
             self.close(conn);
         }
@@ -190,41 +190,24 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call(key) else {
             return false;
         };
-        let host = call.host;
+        let (error, remote) = match cause {
+            RetryCause::Failure(error) => (Some(error), error.remote()),
+            RetryCause::Status(_) => (None, call.timestamps.remote()),
+        };
+        let (host, remote) = (call.host, remote.cloned());
         let Some(until) = self.rules.retries.pause_until(call, pause, now) else {
             return false;
         };
         if host.is_some_and(|host| !self.withdraw(host)) {
             return false;
         }
-        self.note_health(
-            key,
-            match cause {
-                RetryCause::Failure(error) => Some(error),
-                RetryCause::Status(_) => None,
-            },
-        );
-        let Some(call) = self.reactor.call(key) else {
-            return false;
-        };
-        let (sent, remote) = match cause {
-            RetryCause::Failure(error) => (error.sent(), error.remote()),
-            RetryCause::Status(_) => {
-                let endpoints = call.timestamps.endpoints.as_deref();
-                (
-                    Sent::ReplyBegun,
-                    endpoints.map(|endpoints| &endpoints.remote),
-                )
-            }
-        };
+        self.note_health(key, error);
         if via == RetryVia::OtherAddress
             && let Some(remote) = remote
         {
-            self.connector.avoided.note_failed(now, remote);
+            self.connector.avoided.note_failed(now, &remote);
         }
-        call.client.sent_before = call.client.sent_before.max(sent);
-        call.response.clear();
-        self.notify_retry(key, cause, pause);
+        self.note_retry(key, cause, pause);
         self.reactor.pause(key, until, via != RetryVia::Any);
         true
     }
@@ -242,12 +225,6 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.requeue(key);
         } else {
             self.send_again(key);
-        }
-    }
-
-    pub(super) fn notify_retry(&self, key: CallKey, cause: RetryCause<'_>, pause: Duration) {
-        if let Some(call) = self.reactor.call_ref(key) {
-            self.telemetry.retrying(key, call, cause, pause);
         }
     }
 

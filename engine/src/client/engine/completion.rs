@@ -65,68 +65,45 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The head of a streamed response, or of a redirection, has arrived. The caller of a streamed call gets the head,
     /// unless it is a redirect to follow: then the body is discarded.
     pub(super) fn handle_head(&mut self, key: CallKey) {
+        let (now, random) = (self.reactor.now(), self.reactor.net.random());
         // A connection that fails reports the head a second time.
-        let is_news = self.reactor.call_ref(key).is_some_and(|call| {
+        let news = self.reactor.call_ref(key).filter(|call| {
             call.head == HeadState::Awaited
                 && call.redirect == RedirectState::Undecided
                 && !matches!(call.state, CallState::Ended | CallState::Pausing { .. })
         });
-        if !is_news {
+        let Some(call) = news else {
+            return;
+        };
+        // A part of the body of a redirection may have come. If the redirect is followed, a buffered call does not wait
+        // for the whole body; else the complete answer decides.
+        let is_buffered = call.mode == BodyMode::Buffer;
+        let retries = &self.rules.retries;
+        if is_buffered && (R::KEEPS_HOSTS || retries.after_answer(call, now, random).is_some()) {
             return;
         }
-        if self
-            .reactor
-            .call_ref(key)
-            .is_some_and(|call| call.mode == BodyMode::Buffer)
-        {
-            return self.handle_buffered_redirection(key);
+        if !is_buffered {
+            self.notify(key, Telemetry::head);
+            if self.looks_at_answers() && self.answer_is_repeated(key) {
+                return;
+            }
         }
-        if self.telemetry.observes() {
+        let rerouted = self.reroute(key);
+        if is_buffered && !matches!(rerouted, Ok(Reroute::Stay)) {
             self.notify(key, Telemetry::head);
         }
-        if self.looks_at_answers() && self.answer_is_repeated(key) {
-            return;
-        }
-        if R::KEEPS_HOSTS {
-            return self.head_ready(key);
-        }
-        match self.reroute(key) {
+        match rerouted {
+            Ok(Reroute::Stay) if is_buffered => {
+                if let Some(call) = self.reactor.call(key) {
+                    call.redirect = RedirectState::Delivered;
+                }
+            }
             Ok(Reroute::Stay) => self.head_ready(key),
             Ok(Reroute::To) => self.leave_redirect(key),
             Err(kind) => {
                 self.detach(key);
                 self.refuse_redirect(key, kind);
             }
-        }
-    }
-
-    /// The head of a redirection has arrived, and a part of its body. If the redirect is followed, the call does not
-    /// wait for the whole body; else the complete answer decides.
-    #[cold]
-    fn handle_buffered_redirection(&mut self, key: CallKey) {
-        let (now, random) = (self.reactor.now(), self.reactor.net.random());
-        let Some(call) = self.reactor.call_ref(key) else {
-            return;
-        };
-        if R::KEEPS_HOSTS || self.rules.retries.after_answer(call, now, random).is_some() {
-            return;
-        }
-        let rerouted = self.reroute(key);
-        if matches!(rerouted, Ok(Reroute::Stay)) {
-            if let Some(call) = self.reactor.call(key) {
-                call.redirect = RedirectState::Delivered;
-            }
-            return;
-        }
-        if self.telemetry.observes() {
-            self.notify(key, Telemetry::head);
-        }
-        match rerouted {
-            Err(kind) => {
-                self.detach(key);
-                self.refuse_redirect(key, kind);
-            }
-            Ok(_) => self.leave_redirect(key),
         }
     }
 
@@ -144,11 +121,8 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Ends a call whose redirect cannot be followed.
     fn refuse_redirect(&mut self, key: CallKey, kind: ErrorKind) {
-        let endpoints = self
-            .reactor
-            .call_ref(key)
-            .and_then(|call| call.timestamps.endpoints.as_deref());
-        let remote = endpoints.map(|endpoints| endpoints.remote.clone());
+        let call = self.reactor.call_ref(key);
+        let remote = call.and_then(|call| call.timestamps.remote().cloned());
         let error = Error::new(kind, Phase::Head, Sent::ReplyBegun).with_remote(remote);
         self.end_call(key, Err(error));
     }
