@@ -13,7 +13,7 @@ use crate::error::{Error, Misuse};
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::{Address, Net};
-use crate::policy::{PoolConfig, ThrottleConfig};
+use crate::policy::ThrottleConfig;
 use crate::proto::{Defaults, Scheme, check_user_agent};
 use crate::reactor::{HostKey, Step};
 
@@ -96,138 +96,94 @@ impl<N: Net> HostClient<N> {
         net: N,
         resolver: Option<Box<dyn Resolver>>,
     ) -> Result<Self, Error> {
-        let bytes = config.bytes();
-        let resolver = needed(upstream, resolver)?;
-        let Some(balance) = config.balance.clone() else {
-            let parts = one_host(upstream, &config, config.pool(), OneAtATime, resolver)?;
-            return Self::assemble(parts, config, bytes, net);
-        };
-        let (keys, parts) = each_address(upstream, &config, resolver)?;
+        let (keys, parts) = one_upstream(upstream, &config, OneAtATime, resolver)?;
+        let (balance, bytes) = (config.balance.clone(), config.bytes());
         let (min_idle, random_start) = (config.pool().min_idle, config.random_start);
         let mut client = Self::assemble(parts, config, bytes, net)?;
-        let (now, first) = (client.reactor.now(), keys[0]);
-        let mut balance = match upstream.name() {
-            Some(_) => Balance::of_name(now, balance, first, min_idle),
-            None => Balance::new(balance, first, keys),
-        };
-        if random_start {
-            balance.start_at(client.reactor.net.random());
+        if let Some(balance) = balance {
+            let (now, first) = (client.reactor.now(), keys[0]);
+            let mut balance = match upstream.name() {
+                Some(_) => Balance::of_name(now, balance, first, min_idle),
+                None => Balance::new(balance, first, keys),
+            };
+            if random_start {
+                balance.start_at(client.reactor.net.random());
+            }
+            client.set_balance(balance);
         }
-        client.set_balance(balance);
         Ok(client)
     }
 }
 
-/// Makes a host for each address, or one that waits for the addresses of the name. The hosts share the cap on
-/// connections and the defaults of requests. At least one host is returned.
-fn each_address(
+/// The only host of a client. If calls are spread: a host for each address, or one that waits for the addresses of the
+/// name. These hosts share the cap on connections and the defaults of requests. At least one host is returned.
+pub(super) fn one_upstream<S: Sharing>(
     upstream: &Upstream,
     config: &HostConfig,
+    sharing: S,
     resolver: Option<Box<dyn Resolver>>,
-) -> Result<(Vec<HostKey>, Parts<OneHost>), Error> {
-    let template = HostTemplate::new(upstream, config)?;
-    let addresses = match upstream.name() {
-        Some((name, port)) => vec![Addresses::Spread(name.into(), port)],
-        None => {
+) -> Result<(Vec<HostKey>, Parts<OneHost<S>>), Error> {
+    let name = upstream.name();
+    // An upstream without a name needs no resolver.
+    let resolver = resolver.filter(|_| name.is_some());
+    if name.is_some() && resolver.is_none() {
+        return Err(Error::unsent(Misuse::NoResolver));
+    }
+    if name.is_none() && upstream.addresses().is_empty() {
+        return Err(Error::unsent(Misuse::NoAddress));
+    }
+    check_user_agent(config.user_agent.as_deref()).map_err(Error::unsent)?;
+    let handshakes: Arc<[Step]> = match upstream.scheme() {
+        Scheme::Http if config.tls.has_pins() => {
+            return Err(Error::unsent(Misuse::Unsupported(
+                "pinned keys without TLS",
+            )));
+        }
+        Scheme::Http => [].into(),
+        Scheme::Https => {
+            let identity = config.tls.build();
+            let identity = identity.map_err(|error| Error::unsent(Misuse::TlsConfig(error)))?;
+            [Step::Tls(identity, upstream.server_name().into())].into()
+        }
+    };
+    let defaults = Defaults::new(upstream.host(), config.user_agent.as_deref());
+    let defaults = defaults.with_codings(config.codings);
+    let spreads = config.balance.is_some();
+    let addresses = match name {
+        Some((name, port)) if spreads => vec![Addresses::Spread(name.into(), port)],
+        Some((name, port)) => vec![Addresses::Named(name.into(), port)],
+        None if spreads => {
             let only = |address: &Address| Addresses::Known(vec![address.clone()]);
             upstream.addresses().iter().map(only).collect()
         }
+        None => vec![Addresses::Known(upstream.addresses().to_vec())],
     };
     let mut pool = config.pool();
-    pool.min_idle = match upstream.name() {
-        // Without a call, connections to keep are why the name is looked up.
-        Some(_) => pool.min_idle.min(1),
-        None => pool.min_idle.div_ceil(addresses.len()),
+    pool.shared = S::IS_ON;
+    let (mut most, mut rates) = (usize::MAX, [config.throttle(), ThrottleConfig::default()]);
+    if spreads {
+        pool.min_idle = match name {
+            // Without a call, connections to keep are why the name is looked up.
+            Some(_) => pool.min_idle.min(1),
+            None => pool.min_idle.div_ceil(addresses.len()),
+        };
+        most = config.max_connections.get();
+        rates.reverse(); // they are for the whole upstream
+    }
+    let mut hosts = Hosts::new(pool, most);
+    let [each, total] = rates;
+    let throttle = Throttling::new(each, &total, &mut hosts);
+    let insert = |addresses| {
+        let route = HostRoute::new(addresses, handshakes.clone());
+        hosts.insert([].into(), defaults.clone(), route)
     };
-    let mut hosts = Hosts::new(pool, config.max_connections.get());
-    // The rates are for the whole upstream.
-    let throttle = Throttling::new(ThrottleConfig::default(), &config.throttle(), &mut hosts);
-    let insert = |addresses| template.insert(&mut hosts, addresses);
     let keys: Vec<HostKey> = addresses.into_iter().map(insert).collect();
-    let first = *keys
-        .first()
-        .ok_or_else(|| Error::unsent(Misuse::NoAddress))?;
     let parts = Parts {
-        router: OneHost::new(first),
-        sharing: OneAtATime,
+        router: OneHost::new(keys[0]),
+        sharing,
         hosts,
         throttle,
         resolver,
     };
     Ok((keys, parts))
-}
-
-/// The only host of a client.
-pub(super) fn one_host<S: Sharing>(
-    upstream: &Upstream,
-    config: &HostConfig,
-    pool: PoolConfig,
-    sharing: S,
-    resolver: Option<Box<dyn Resolver>>,
-) -> Result<Parts<OneHost<S>>, Error> {
-    let template = HostTemplate::new(upstream, config)?;
-    let addresses = match upstream.name() {
-        Some((name, port)) => Addresses::Named(name.into(), port),
-        None => Addresses::Known(upstream.addresses().to_vec()),
-    };
-    let mut hosts = Hosts::new(pool, usize::MAX);
-    let throttle = Throttling::new(config.throttle(), &ThrottleConfig::default(), &mut hosts);
-    let host = template.insert(&mut hosts, addresses);
-    Ok(Parts {
-        router: OneHost::new(host),
-        sharing,
-        hosts,
-        throttle,
-        resolver,
-    })
-}
-
-/// The resolver for an upstream with a name. Other upstreams need none.
-pub(super) fn needed(
-    upstream: &Upstream,
-    resolver: Option<Box<dyn Resolver>>,
-) -> Result<Option<Box<dyn Resolver>>, Error> {
-    match (upstream.name(), resolver) {
-        (None, _) => Ok(None),
-        (Some(_), None) => Err(Error::unsent(Misuse::NoResolver)),
-        (Some(_), resolver) => Ok(resolver),
-    }
-}
-
-/// What the hosts of an upstream have in common.
-struct HostTemplate {
-    defaults: Defaults,
-    handshakes: Arc<[Step]>,
-}
-
-impl HostTemplate {
-    fn new(upstream: &Upstream, config: &HostConfig) -> Result<Self, Error> {
-        if upstream.name().is_none() && upstream.addresses().is_empty() {
-            return Err(Error::unsent(Misuse::NoAddress));
-        }
-        check_user_agent(config.user_agent.as_deref()).map_err(Error::unsent)?;
-        let handshakes = match upstream.scheme() {
-            Scheme::Http if config.tls.has_pins() => {
-                return Err(Error::unsent(Misuse::Unsupported(
-                    "pinned keys without TLS",
-                )));
-            }
-            Scheme::Http => [].into(),
-            Scheme::Https => {
-                let identity = config.tls.build();
-                let identity = identity.map_err(|error| Error::unsent(Misuse::TlsConfig(error)))?;
-                [Step::Tls(identity, upstream.server_name().into())].into()
-            }
-        };
-        let defaults = Defaults::new(upstream.host(), config.user_agent.as_deref());
-        Ok(Self {
-            defaults: defaults.with_codings(config.codings),
-            handshakes,
-        })
-    }
-
-    fn insert(&self, hosts: &mut Hosts, addresses: Addresses) -> HostKey {
-        let route = HostRoute::new(addresses, self.handshakes.clone());
-        hosts.insert([].into(), self.defaults.clone(), route)
-    }
 }

@@ -1,7 +1,7 @@
 //! The client that sends requests without waiting for the answers to earlier requests.
 
 use super::engine::Engine;
-use super::one_host::{needed, one_host};
+use super::one_host::one_upstream;
 use super::router::OneHost;
 use super::sharing::{PipelineCounters, Pipelines};
 use super::{PipelineConfig, Upstream};
@@ -9,7 +9,7 @@ use crate::error::{Error, Misuse};
 use crate::net::Net;
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
-use crate::policy::{PoolConfig, WaitPolicy};
+use crate::policy::WaitPolicy;
 
 /// A client of one upstream with few connections, and many requests on each at a time (RFC 9112 §9.3.2).
 ///
@@ -119,13 +119,8 @@ impl<N: Net> PipelineClient<N> {
             let what = "a policy on waiting other than PipelineConfig::overflow";
             return Err(Error::unsent(Misuse::Unsupported(what)));
         }
-        let pool = PoolConfig {
-            shared: true,
-            ..config.host.pool()
-        };
         let pipelines = Pipelines::new(&config);
-        let resolver = needed(upstream, resolver)?;
-        let parts = one_host(upstream, &config.host, pool, pipelines, resolver)?;
+        let (_, parts) = one_upstream(upstream, &config.host, pipelines, resolver)?;
         let bytes = config.host.bytes();
         Self::assemble(parts, config.host, bytes, net)
     }
