@@ -144,13 +144,10 @@ impl<R: Router + 'static, N: Net + 'static> Runner for Running<'_, Engine<R, N>>
 
     fn collect(&mut self, wait: bool, lineup: &mut Lineup) {
         let known = self.looked_at;
-        let iterated = match wait {
-            false => Ok(true),
-            true => self.client.iterate(None, |client| {
-                client.deliveries.done.len() > known || client.reactor.calls() == 0
-            }),
+        let over = |client: &Engine<R, N>| {
+            client.deliveries.done.len() > known || client.reactor.calls() == 0
         };
-        if let Err(error) = iterated {
+        if wait && let Err(error) = self.client.iterate(None, over) {
             self.take_done(|number, completion| lineup.put(number, completion));
             self.fail_all(&error);
         }
