@@ -45,7 +45,7 @@ pub struct Pipelines {
     pub(super) loads: PipelineLoads<ConnKey>,
     /// The limit of pending calls.
     pub(super) max_pending: NonZeroUsize,
-    overflow: Overflow,
+    pub(super) overflow: Overflow,
     /// Calls whose connection ended while the answer to an earlier call was still awaited.
     pub(super) unanswered: u64,
     /// How requests are collected into one write.
@@ -64,15 +64,6 @@ impl Sharing for Pipelines {
     fn pipelines_mut(&mut self) -> Option<&mut Pipelines> {
         Some(self)
     }
-}
-
-/// Whether one more call may be pending.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Room {
-    Yes,
-    No,
-    /// Yes, if the oldest unsent call is dropped.
-    InPlaceOfOldest,
 }
 
 impl Pipelines {
@@ -99,16 +90,6 @@ impl Pipelines {
             serial: self.loads.is_serial(now),
             broken: self.loads.broken(),
             unanswered: self.unanswered,
-        }
-    }
-
-    /// Whether one more call may be pending, when this many calls wait for a connection.
-    pub(super) fn room_beside(&self, waiting: usize) -> Room {
-        match self.overflow {
-            _ if self.loads.pending() + waiting < self.max_pending.get() => Room::Yes,
-            Overflow::Wait => Room::Yes,
-            Overflow::RefuseNewest => Room::No,
-            Overflow::DropOldestUnsent => Room::InPlaceOfOldest,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, LimitExceeded, TimeLimit};
 use crate::net::Net;
 use crate::policy::{Next, WaitId};
 use crate::proto::{CloseReason, Reuse};
-use crate::reactor::{CallKey, CallState, ConnKey, HostKey};
+use crate::reactor::{CallKey, CallState, ConnKey, HostKey, PoolSlot};
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// Finds the host of a call, and a connection for the call. If there is no connection, the call is queued.
@@ -30,9 +30,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         );
         let host_key = match routed {
             Ok(host) => host,
-            Err(kind) => {
-                return self.refuse(key, kind);
-            }
+            Err(kind) => return self.refuse(key, kind),
         };
         let Some(host) = self.hosts.get(host_key) else {
             return;
@@ -242,23 +240,14 @@ impl<R: Router, N: Net> Engine<R, N> {
                         return true;
                     }
                     let next = host.pool.released(now, slot.id, keep_alive);
-                    let throttled = host.throttle.is_on();
-                    match next {
-                        Next::Idle(until) => {
-                            self.reactor.idle(conn, until);
-                            if throttled {
-                                self.hosts.touch(slot.host);
-                            }
-                        }
-                        next => self.put(conn, next),
+                    if host.throttle.is_on() {
+                        self.hosts.touch(slot.host);
                     }
+                    self.put(conn, next);
                 }
             }
             (Reuse::Close(CloseReason::HandedOver), Some(call)) => {
-                if let Some(host) = self.hosts.get(slot.host) {
-                    host.pool.closed(slot.id);
-                    self.hosts.touch(slot.host);
-                }
+                self.slot_freed(slot);
                 self.reactor.hand_over(conn, call);
             }
             (Reuse::Close(_), _) => self.close(conn),
@@ -268,10 +257,15 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     pub(super) fn close(&mut self, conn: ConnKey) {
         if let Some(slot) = self.reactor.close(conn) {
-            self.pipeline_ended(slot);
-            if let Some(host) = self.hosts.get(slot.host) {
-                host.pool.closed(slot.id);
-            }
+            self.slot_freed(slot);
+        }
+    }
+
+    /// The connection of a slot is closed, or belongs to the caller.
+    pub(super) fn slot_freed(&mut self, slot: PoolSlot) {
+        self.pipeline_ended(slot);
+        if let Some(host) = self.hosts.get(slot.host) {
+            host.pool.closed(slot.id);
             self.hosts.touch(slot.host);
         }
     }
@@ -281,14 +275,14 @@ impl<R: Router, N: Net> Engine<R, N> {
         let call = self.reactor.call_ref(key);
         match call.map(|call| call.state) {
             Some(CallState::Waiting { id, .. }) => {
-                let Some(host_key) = call.and_then(|call| call.host) else {
-                    return;
-                };
-                let host = self.hosts.get(host_key);
-                if let Some(opening) = host.and_then(|host| host.pool.give_up(id)) {
-                    self.opener().cancel(opening);
+                if let Some(host_key) = call.and_then(|call| call.host)
+                    && let Some(host) = self.hosts.get(host_key)
+                {
+                    if let Some(opening) = host.pool.give_up(id) {
+                        self.opener().cancel(opening);
+                    }
+                    self.hosts.touch(host_key);
                 }
-                self.hosts.touch(host_key);
             }
             Some(CallState::OnConn(conn)) if R::Sharing::IS_ON => self.leave_pipeline(conn, key),
             Some(CallState::OnConn(conn)) => self.close(conn),
@@ -357,11 +351,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             let tried = call.client.tried | here;
             if self.admission.has_other(tried) {
                 call.client.tried = tried;
-                self.give_permit_back(key);
-                match fresh {
-                    true => self.requeue(key),
-                    false => self.send_again(key),
-                }
+                self.move_on(key, fresh);
             } else {
                 staying.push((key, fresh));
             }
@@ -378,6 +368,15 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
         }
         self.hosts.touch(host_key);
+    }
+
+    /// Sends a call that has waited for a host to another host.
+    pub(super) fn move_on(&mut self, key: CallKey, fresh: bool) {
+        self.give_permit_back(key);
+        match fresh {
+            true => self.requeue(key),
+            false => self.send_again(key),
+        }
     }
 
     /// Notifies the observer of an event of a call.

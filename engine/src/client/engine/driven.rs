@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Engine, WaitLimit};
+use super::Engine;
 use crate::client::migration::MigratingCall;
 use crate::client::router::Router;
 use crate::client::{BodyRead, CallId, CallTime, Recorder, Report};
@@ -106,8 +106,8 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
     }
 
     fn step(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        self.iteration.is_driven = true;
-        self.iterate(timeout.map(WaitLimit::For), |client| {
+        self.is_driven = true;
+        self.iterate(self.until(timeout), |client| {
             !client.deliveries.is_empty()
                 || !client.migration.is_empty()
                 || client.hosts.cap.has_shortage()

@@ -13,35 +13,25 @@ use crate::client::{CallTime, ObserverEvent};
 use crate::net::Net;
 use crate::proto::BodyMode;
 use crate::reactor::{
-    CallKey, ConnKey, HostKey, OpeningKey, PoolSlot, ProxyMessage, ReactorEvent, TimerOwner,
+    CallKey, CallState, ConnKey, HostKey, OpeningKey, PoolSlot, ProxyMessage, ReactorEvent,
+    TimerOwner,
 };
 use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
-    /// Begins the submitted calls. Then, unless `over` is true, waits for events and processes them. Returns whether it
-    /// did so.
+    /// Begins the submitted calls. Then, unless `over` is true, waits for events, until that time, and processes them.
+    /// Returns whether it did so.
     pub(super) fn iterate(
         &mut self,
-        limit: Option<WaitLimit>,
+        mut until: Option<Time>,
         over: impl Fn(&Self) -> bool,
     ) -> io::Result<bool> {
         let stale = self.reactor.begin_iteration();
-        self.iteration.began = self.reactor.now();
-        let mut until = match limit {
-            Some(WaitLimit::For(timeout)) => self.iteration.began.checked_add(timeout),
-            Some(WaitLimit::Until(at)) => Some(at),
-            None => None,
-        };
         if stale && self.hosts.cap.open() > 0 {
             // Idle connections may have died since the last poll. And calls that end as soon as they begin must not
             // starve the calls that are already in flight.
-            self.reactor.poll(Some(self.reactor.now()))?;
-            self.take_answers();
-            if self.uploads.are_used() {
-                self.resume_woken();
-            }
-            self.process_events();
-            if self.iteration.is_driven {
+            self.poll(Some(self.reactor.now()))?;
+            if self.is_driven {
                 // That poll may have consumed the wake-up for commands that are still in the queue.
                 until = Some(self.reactor.now());
             }
@@ -52,18 +42,34 @@ impl<R: Router, N: Net> Engine<R, N> {
         if over(self) {
             return Ok(false);
         }
-        let polled = self.reactor.poll(until);
-        self.take_answers();
-        if self.uploads.are_used() {
-            self.resume_woken();
-        }
-        self.process_events();
+        let polled = self.poll(until);
         if R::Sharing::IS_ON {
             self.reactor.flush();
             self.process_events();
         }
         self.raise_panic();
         polled.map(|()| true)
+    }
+
+    /// The end of a time that begins now; `None` if the time has no end.
+    pub(super) fn until(&self, timeout: Option<Duration>) -> Option<Time> {
+        self.reactor.clock().checked_add(timeout?)
+    }
+
+    /// Waits for events until that time, and processes them.
+    fn poll(&mut self, until: Option<Time>) -> io::Result<()> {
+        let polled = self.reactor.poll(until);
+        for opened in self.opener().take_answers() {
+            self.opened(Some(opened));
+        }
+        if self.uploads.are_used() {
+            // The calls whose sources have their next pieces go on.
+            for call in self.uploads.take_woken() {
+                self.reactor.resume_send(call);
+            }
+        }
+        self.process_events();
+        polled
     }
 
     /// Goes on with the panic of the source of a body, now that all events are processed.
@@ -146,20 +152,16 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Goes on with the calls whose sources have their next pieces.
-    #[cold]
-    fn resume_woken(&mut self) {
-        for call in self.uploads.take_woken() {
-            self.reactor.resume_send(call);
-        }
-    }
-
     /// Processes events, queued calls and touched hosts until none is left.
     pub(super) fn process_events(&mut self) {
         loop {
             if R::Sharing::IS_ON {
-                while let Some(call) = self.reactor.next_answered() {
-                    self.finish_answered(call);
+                // These were answered while other calls on their connections go on.
+                while let Some(key) = self.reactor.next_answered() {
+                    let call = self.reactor.call_ref(key);
+                    if call.is_some_and(|call| matches!(call.state, CallState::OnConn(_))) {
+                        self.answered(key);
+                    }
                 }
             }
             if let Some(event) = self.reactor.next_event() {
@@ -241,7 +243,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             self.set_timer(TimerOwner::Host(key), at);
         }
-        if !(R::KEEPS_HOSTS || throttled && self.must_keep(key)) {
+        if !(R::KEEPS_HOSTS || throttled && self.counts_until(key).is_some()) {
             self.hosts.note_unused(now, key);
         }
     }
@@ -275,13 +277,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if self.release(conn, call, reuse, keep_alive)
                     && let Some(call) = call
                 {
-                    if self.rules.adaptive.is_on() {
-                        self.note_latency(call);
-                    }
-                    if R::Sharing::IS_ON {
-                        self.note_pipelined(call);
-                    }
-                    self.finish(call);
+                    self.answered(call);
                 }
             }
             ReactorEvent::Connected { opening, conn } => {
@@ -326,11 +322,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             ReactorEvent::PipeliningBroken => self.pipelining_broken(false),
             ReactorEvent::PipeliningDoubted => self.pipelining_broken(true),
             ReactorEvent::Failed { slot, call, error } => {
-                self.pipeline_ended(slot);
-                if let Some(host) = self.hosts.get(slot.host) {
-                    host.pool.closed(slot.id);
-                    self.hosts.touch(slot.host);
-                }
+                self.slot_freed(slot);
                 self.end_attempt(call, error);
             }
             ReactorEvent::Head(call) => self.handle_head(call),
@@ -370,11 +362,16 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Takes the answers of the resolver.
-    pub(super) fn take_answers(&mut self) {
-        for opened in self.opener().take_answers() {
-            self.opened(Some(opened));
+    /// A call has its answer from its connection.
+    #[inline]
+    fn answered(&mut self, key: CallKey) {
+        if self.rules.adaptive.is_on() {
+            self.note_latency(key);
         }
+        if R::Sharing::IS_ON {
+            self.note_pipelined(key);
+        }
+        self.finish(key);
     }
 
     /// The timer of an opening has fired.
@@ -430,12 +427,4 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
         self.opener().set_timer(owner, at);
     }
-}
-
-/// How long an iteration may wait for events.
-#[derive(Clone, Copy)]
-pub(super) enum WaitLimit {
-    /// Counted from the beginning of the iteration.
-    For(Duration),
-    Until(Time),
 }

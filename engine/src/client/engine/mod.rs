@@ -21,7 +21,6 @@ use bytes::Bytes;
 pub use self::batch::Batch;
 pub use self::body::Body;
 pub(crate) use self::driven::{BodyEnd, Driven};
-use self::iteration::WaitLimit;
 use super::adaptive::AdaptiveLimits;
 use super::admission::{AddressState, Admission, Balance};
 use super::call_queue::CallQueue;
@@ -47,7 +46,6 @@ use crate::net::{Net, Waker};
 use crate::policy::{Caps, Counters, DnsCounters, LatePolicy, Timeouts};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{ByteRates, CallState, HeadState, Settings};
-use crate::time::Time;
 
 /// What [`HostClient`](crate::HostClient) and [`Client`](crate::Client) have in common: an event loop, pools of
 /// connections, and calls. They differ in the router, which knows the host that serves a call.
@@ -72,7 +70,8 @@ pub struct Engine<R: Router, N: Net = OsNet> {
     deliveries: Deliveries,
     migration: Migration,
     spare: SpareBuffers,
-    iteration: Iteration,
+    /// Commands come from other threads, and the driver reads them after each iteration.
+    is_driven: bool,
 }
 
 /// The rules for calls that have no settings of their own.
@@ -81,13 +80,6 @@ struct CallRules {
     late: LatePolicy,
     adaptive: AdaptiveLimits,
     retries: Retries,
-}
-
-/// The current iteration, or the last one.
-struct Iteration {
-    began: Time,
-    /// Commands come from other threads, and the driver reads them after each iteration.
-    is_driven: bool,
 }
 
 /// The parts in which the kinds of clients differ.
@@ -148,10 +140,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             None => None,
         };
         Ok(Self {
-            iteration: Iteration {
-                began: reactor.now(),
-                is_driven: false,
-            },
+            is_driven: false,
             router,
             connector: Connector::new(&config, names),
             rules: CallRules {
@@ -327,23 +316,16 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             return Ok(Waited::Done(done));
         }
-        let mut limit = timeout.map(WaitLimit::For);
+        let until = self.until(timeout);
         loop {
-            let iterated = self.iterate(limit, |client| {
+            let iterated = self.iterate(until, |client| {
                 !client.deliveries.is_empty() || client.in_flight() == 0
             });
             if let Some(done) = self.next_done() {
                 return Ok(Waited::Done(done));
             }
             iterated?;
-            if let Some(WaitLimit::For(timeout)) = limit {
-                limit = self
-                    .iteration
-                    .began
-                    .checked_add(timeout)
-                    .map(WaitLimit::Until);
-            }
-            let over = matches!(limit, Some(WaitLimit::Until(at)) if self.reactor.now() >= at);
+            let over = until.is_some_and(|at| self.reactor.now() >= at);
             match self.in_flight() {
                 _ if !self.deliveries.is_empty() => return Ok(Waited::Readable),
                 0 => return Ok(Waited::Idle),
@@ -396,11 +378,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             return Ok(Some(done));
         }
         // A wake that comes during the poll before the wait must not be lost.
-        let was_driven = std::mem::replace(&mut self.iteration.is_driven, true);
-        let iterated = self.iterate(timeout.map(WaitLimit::For), |client| {
-            !client.deliveries.is_empty()
-        });
-        self.iteration.is_driven = was_driven;
+        let was_driven = std::mem::replace(&mut self.is_driven, true);
+        let iterated = self.iterate(self.until(timeout), |client| !client.deliveries.is_empty());
+        self.is_driven = was_driven;
         let done = self.next_done();
         if done.is_none() {
             iterated?;
@@ -429,10 +409,10 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Errors
     /// The system's, when it cannot wait for events at all.
     pub fn maintain(&mut self, time: Duration) -> io::Result<()> {
-        self.iterate(Some(WaitLimit::For(time)), |_| false)?;
-        let until = self.iteration.began.checked_add(time);
+        let until = self.until(Some(time));
+        self.iterate(until, |_| false)?;
         while until.is_some_and(|until| self.reactor.now() < until) {
-            self.iterate(until.map(WaitLimit::Until), |_| false)?;
+            self.iterate(until, |_| false)?;
         }
         Ok(())
     }
@@ -456,23 +436,19 @@ impl<R: Router, N: Net> Engine<R, N> {
             .unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::ReplyBegun));
         self.detach(id.0);
         self.give_permit_back(id.0);
-        match self.reactor.call(id.0).map(|call| (call.head, call)) {
-            Some((HeadState::Given, call)) => {
-                if !matches!(call.state, CallState::Ended) {
-                    call.end(now, Err(error));
-                    self.note_end(id.0);
-                }
-                if let Some(call) = self.forget_body(id) {
-                    self.reactor.spares.put_response(call.response);
-                }
-            }
-            Some((HeadState::Ready, call)) => {
-                // The call completes with the error instead of the head.
-                call.head = HeadState::Awaited;
+        match self.reactor.call(id.0) {
+            Some(call) if call.head != HeadState::Awaited => {
+                // If its head was not taken, the call completes with the error instead.
+                let head = std::mem::replace(&mut call.head, HeadState::Awaited);
                 let was_over = matches!(call.state, CallState::Ended);
                 call.end(now, Err(error));
                 if !was_over {
                     self.note_end(id.0);
+                }
+                if head == HeadState::Given
+                    && let Some(call) = self.forget_body(id)
+                {
+                    self.reactor.spares.put_response(call.response);
                 }
             }
             _ => self.end_call(id.0, Err(error)),

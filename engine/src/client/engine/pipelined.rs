@@ -2,9 +2,10 @@
 
 use super::Engine;
 use crate::client::router::Router;
-use crate::client::sharing::{Room, Sharing};
+use crate::client::sharing::Sharing;
 use crate::error::{Error, LimitExceeded, Misuse, Sent};
 use crate::net::Net;
+use crate::policy::Overflow;
 use crate::proto::BodyMode;
 use crate::reactor::{CallKey, CallState, ConnKey, GiveUpOutcome, HostKey, PoolSlot};
 
@@ -57,10 +58,12 @@ impl<R: Router, N: Net> Engine<R, N> {
         else {
             return false;
         };
-        match pipelines.room_beside(host.pool.waiting()) {
-            Room::Yes => return true,
-            Room::No => return false,
-            Room::InPlaceOfOldest => {}
+        let pending = pipelines.loads.pending() + host.pool.waiting();
+        match pipelines.overflow {
+            _ if pending < pipelines.max_pending.get() => return true,
+            Overflow::Wait => return true,
+            Overflow::RefuseNewest => return false,
+            Overflow::DropOldestUnsent => {}
         }
         let unsent = pipelines.loads.conns();
         let unsent = unsent.filter_map(|conn| {
@@ -124,37 +127,14 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn retire_if_last(&mut self, slot: PoolSlot, key: CallKey) {
         let call = self.reactor.call_ref(key);
         let says_close = call.is_some_and(|call| call.request.says_close());
-        if says_close || self.hosts.pool_config().max_requests.is_some() {
-            self.retire_if_used_up(slot, says_close);
-        }
-    }
-
-    #[cold]
-    fn retire_if_used_up(&mut self, slot: PoolSlot, says_close: bool) {
-        let (Some(host), Some(pipelines)) =
-            (self.hosts.get(slot.host), self.sharing.pipelines_mut())
-        else {
-            return;
-        };
-        if says_close
-            || host
-                .pool
-                .is_used_up(slot.id, pipelines.loads.pending_on(slot.id.index()))
+        if (says_close || self.hosts.pool_config().max_requests.is_some())
+            && let Some(host) = self.hosts.get(slot.host)
+            && let Some(pipelines) = self.sharing.pipelines_mut()
         {
-            pipelines.loads.retire(slot.id.index());
-        }
-    }
-
-    /// Ends a call that was answered while others on its connection go on.
-    #[inline(always)] // into its only caller
-    pub(super) fn finish_answered(&mut self, key: CallKey) {
-        let call = self.reactor.call_ref(key);
-        if call.is_some_and(|call| matches!(call.state, CallState::OnConn(_))) {
-            if self.rules.adaptive.is_on() {
-                self.note_latency(key);
+            let (loads, at) = (&mut pipelines.loads, slot.id.index());
+            if says_close || host.pool.is_used_up(slot.id, loads.pending_on(at)) {
+                loads.retire(at);
             }
-            self.note_pipelined(key);
-            self.finish(key);
         }
     }
 
@@ -177,9 +157,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Gives a connection its share of the waiting calls, as far as the connection has room.
     fn fill(&mut self, slot: PoolSlot, conn: ConnKey) {
-        if !self.hosts.is_throttled() {
-            self.add_waiting(slot, conn);
-        }
+        self.add_waiting(slot, conn);
         self.hosts.touch(slot.host);
     }
 
@@ -189,8 +167,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(host) = self.hosts.get(slot.host) else {
             return;
         };
-        if is_full && host.pool.needs_fresh() {
-            return; // the connection must end, to make room for a new one
+        // Either the connection must end, to make room for a new one, or the throttle begins the waiting calls.
+        if is_full && host.pool.needs_fresh() || host.throttle.is_on() {
+            return;
         }
         let coming = host.pool.counters().connecting;
         let share = host.pool.waiting().div_ceil(coming + 1);
@@ -216,14 +195,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// that there are.
     #[cold]
     pub(super) fn share_connections(&mut self, host_key: HostKey) {
-        if self.hosts.is_throttled() {
-            return; // the throttle begins the waiting calls
-        }
-        let conns = self
-            .sharing
-            .pipelines()
-            .map(|pipelines| pipelines.loads.conns());
-        let conns: Vec<ConnKey> = conns.into_iter().flatten().collect();
+        let pipelines = self.sharing.pipelines().into_iter();
+        let conns: Vec<ConnKey> = pipelines.flat_map(|it| it.loads.conns()).collect();
         for conn in conns {
             if let Some(slot) = self.reactor.slot(conn).filter(|slot| slot.host == host_key) {
                 self.add_waiting(slot, conn);
@@ -233,23 +206,18 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Removes a call from its connection. The other calls stay there, if that is possible.
     pub(super) fn leave_pipeline(&mut self, conn: ConnKey, key: CallKey) {
-        match self.reactor.give_up(conn, key) {
+        let outcome = self.reactor.give_up(conn, key);
+        let (Some(slot), Some(pipelines)) = (self.reactor.slot(conn), self.sharing.pipelines_mut())
+        else {
+            return;
+        };
+        match outcome {
             GiveUpOutcome::Unsent => {
-                if let (Some(slot), Some(pipelines)) =
-                    (self.reactor.slot(conn), self.sharing.pipelines_mut())
-                {
-                    pipelines.loads.answered(slot.id.index(), 1);
-                    self.fill(slot, conn);
-                }
+                pipelines.loads.answered(slot.id.index(), 1);
+                self.fill(slot, conn);
             }
             // No call is put behind an answer that may never come.
-            GiveUpOutcome::Dropped => {
-                if let (Some(slot), Some(pipelines)) =
-                    (self.reactor.slot(conn), self.sharing.pipelines_mut())
-                {
-                    pipelines.loads.retire(slot.id.index());
-                }
-            }
+            GiveUpOutcome::Dropped => pipelines.loads.retire(slot.id.index()),
             GiveUpOutcome::Gone => {}
         }
     }
@@ -259,18 +227,13 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Some(pipelines) = self.sharing.pipelines_mut() {
             pipelines.unanswered += 1;
         }
-        match error {
-            Some(error) => self.end_attempt(key, error),
-            None => {
-                let Some(call) = self.reactor.call(key) else {
-                    return;
-                };
-                if !matches!(call.state, CallState::OnConn(_)) {
-                    return;
-                }
-                call.client.sent_before = call.client.sent_before.max(sent);
-                self.put_back(key);
-            }
+        if let Some(error) = error {
+            self.end_attempt(key, error);
+        } else if let Some(call) = self.reactor.call(key)
+            && matches!(call.state, CallState::OnConn(_))
+        {
+            call.client.sent_before = call.client.sent_before.max(sent);
+            self.put_back(key);
         }
     }
 

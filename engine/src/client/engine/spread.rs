@@ -95,11 +95,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 continue;
             };
             let fresh = matches!(call.state, CallState::Waiting { id, .. } if id.is_fresh());
-            self.give_permit_back(key);
-            match fresh {
-                true => self.requeue(key),
-                false => self.send_again(key),
-            }
+            self.move_on(key, fresh);
         }
     }
 

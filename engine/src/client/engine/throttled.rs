@@ -47,18 +47,13 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Records that the throttle holds a call back, and notifies the observer.
     #[cold]
     pub(super) fn note_held(&mut self, key: CallKey) {
-        let Some(call) = self.reactor.call(key) else {
-            return;
-        };
-        if !matches!(call.state, CallState::Waiting { .. }) {
-            return;
+        if let Some(call) = self.reactor.call(key)
+            && matches!(call.state, CallState::Waiting { .. })
+        {
+            call.timestamps.held = true;
+            let (call, tag) = (CallId(key), call.tag);
+            self.telemetry.notify(|| ObserverEvent::Held { call, tag });
         }
-        call.timestamps.held = true;
-        let tag = call.tag;
-        self.telemetry.notify(|| ObserverEvent::Held {
-            call: CallId(key),
-            tag,
-        });
     }
 
     /// A new connection of a throttled host is ready: the oldest waiting call gets it, if a call may begin now.
@@ -199,11 +194,8 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Counts a call of a host that has begun.
     fn pass(&mut self, host_key: HostKey, now: Time) {
-        if let Some(throttle) = self
-            .hosts
-            .get(host_key)
-            .and_then(|host| host.throttle.rules())
-        {
+        let host = self.hosts.get(host_key);
+        if let Some(throttle) = host.and_then(|host| host.throttle.rules()) {
             throttle.pass(now);
         }
         self.throttle.call_begun(now);
@@ -230,24 +222,17 @@ impl<R: Router, N: Net> Engine<R, N> {
         let throttle = host.throttle.rules()?;
         match host.pool.waiting() {
             0 if R::KEEPS_HOSTS => None,
-            0 => {
-                let bytes = self.reactor.net.counts_until(key, self.reactor.now());
-                throttle.counts_until(now).max(bytes)
-            }
+            0 => self.counts_until(key),
             _ => throttle.opens_at(now),
         }
     }
 
-    /// Whether the host must be kept: a new entry for the same host would let more calls begin than this one.
-    pub(super) fn must_keep(&mut self, key: HostKey) -> bool {
+    /// Until when the host must be kept: a new entry for the same host would let more calls begin than this one.
+    pub(super) fn counts_until(&self, key: HostKey) -> Option<Time> {
         let now = self.reactor.now();
         let host = self.hosts.get_ref(key);
-        host.is_some_and(|host| host.throttle.counts_until(now).is_some())
-            || self
-                .reactor
-                .net
-                .counts_until(key, self.reactor.now())
-                .is_some()
+        let calls = host.and_then(|host| host.throttle.counts_until(now));
+        calls.max(self.reactor.net.counts_until(key, now))
     }
 
     /// Examines an answer as the settings require; true if the call will be tried again and the caller does not get the

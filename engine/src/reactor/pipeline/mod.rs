@@ -153,10 +153,12 @@ impl<N: Net, C> Reactor<N, C> {
             }
         };
         // What is encrypted already goes out although the call leaves.
-        let mut encrypted = pipeline.zip(range);
-        let sent = match encrypted.take_if(|(pipeline, range)| pipeline.is_committed(*range)) {
-            Some(_) => sent.max(Sent::NoReplyByte),
-            None => sent,
+        let goes_out = pipeline
+            .zip(range)
+            .is_some_and(|(pipeline, range)| pipeline.is_committed(range));
+        let sent = match goes_out {
+            true => sent.max(Sent::NoReplyByte),
+            false => sent,
         };
         Some(conn.error(kind, phase, sent))
     }
