@@ -85,32 +85,18 @@ pub(crate) struct Handshakes {
 enum Machine {
     /// The transport has the session.
     Tls,
-    Socks(Socks5),
-    Tunnel(Box<Tunnel>),
+    Proxy(Dialogue),
     Done,
 }
 
-impl Handshakes {
-    pub(super) fn new(
-        opening: OpeningKey,
-        steps: Arc<[Step]>,
-        limit: Option<Duration>,
-        now: Time,
-    ) -> Self {
-        Self {
-            opening,
-            steps,
-            at: 0,
-            machine: Machine::Done,
-            since: now,
-            limit,
-            proxy: Duration::ZERO,
-            tls: None,
-            proxy_answer: None,
-            messages: Vec::new(),
-        }
-    }
+/// A handshake with a proxy.
+#[derive(Debug)]
+enum Dialogue {
+    Socks(Socks5),
+    Tunnel(Box<Tunnel>),
+}
 
+impl Handshakes {
     /// Begins the present step.
     pub(super) fn begin<S>(&mut self, transport: &mut Transport<S>) -> Result<(), ErrorKind> {
         self.machine = match self.steps.get(self.at) {
@@ -125,7 +111,8 @@ impl Handshakes {
             }) => {
                 let ip = host.trim_matches(['[', ']']).parse();
                 let target = ip.map_or(SocksTarget::Name(host), SocksTarget::Ip);
-                Machine::Socks(Socks5::new(target, *port, credentials.as_ref())?)
+                let socks = Socks5::new(target, *port, credentials.as_ref())?;
+                Machine::Proxy(Dialogue::Socks(socks))
             }
             Some(Step::Tunnel {
                 host_port,
@@ -141,7 +128,7 @@ impl Handshakes {
                 )?;
                 self.messages
                     .push(ProxyMessage::Request(tunnel.request_head().into()));
-                Machine::Tunnel(tunnel.into())
+                Machine::Proxy(Dialogue::Tunnel(tunnel.into()))
             }
             None => Machine::Done,
         };
@@ -160,12 +147,14 @@ impl Handshakes {
             let progress = match &mut self.machine {
                 Machine::Done => return Ok(HandshakeProgress::Done),
                 Machine::Tls => transport.handshake(net, buffer)?,
-                Machine::Socks(socks) => drive_proxy(socks, transport, net, buffer)?,
-                Machine::Tunnel(tunnel) => {
-                    let driven = drive_proxy(&mut **tunnel, transport, net, buffer);
-                    let response = tunnel.response();
+                Machine::Proxy(dialogue) => {
+                    let driven = drive_proxy(dialogue, transport, net, buffer);
                     let ended = matches!(driven, Ok(HandshakeProgress::Done) | Err(_));
-                    if ended && response.status() > 0 {
+                    if let Dialogue::Tunnel(tunnel) = dialogue
+                        && let response = tunnel.response()
+                        && ended
+                        && response.status() > 0
+                    {
                         let (status, head) = (response.status(), response.head());
                         self.messages
                             .push(ProxyMessage::Answer(status, head.into()));
@@ -196,11 +185,6 @@ impl Handshakes {
         }
     }
 
-    /// The messages about a tunnel that the client has not got yet.
-    pub(super) fn take_messages(&mut self) -> Vec<ProxyMessage> {
-        std::mem::take(&mut self.messages)
-    }
-
     /// Notes how long the steps took.
     pub(super) fn note(&mut self, opened: &mut Opened) {
         opened.proxy_answer = self.proxy_answer.take();
@@ -222,7 +206,18 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        let mut handshakes = Box::new(Handshakes::new(opening, steps, limit, self.now));
+        let mut handshakes = Box::new(Handshakes {
+            opening,
+            steps,
+            at: 0,
+            machine: Machine::Done,
+            since: self.now,
+            limit,
+            proxy: Duration::ZERO,
+            tls: None,
+            proxy_answer: None,
+            messages: Vec::new(),
+        });
         let begun = handshakes.begin(&mut conn.stream);
         conn.state = ConnState::Handshaking(handshakes);
         match begun {
@@ -239,7 +234,7 @@ impl<N: Net, C> Reactor<N, C> {
             return;
         };
         let driven = handshakes.drive(&mut conn.stream, &mut self.net, &mut self.buffer, self.now);
-        for message in handshakes.take_messages() {
+        for message in handshakes.messages.drain(..) {
             let endpoints = Arc::clone(&conn.endpoints);
             self.reactor_events
                 .push_back(ReactorEvent::Tunnel { endpoints, message });
@@ -256,9 +251,10 @@ impl<N: Net, C> Reactor<N, C> {
                 self.reactor_events
                     .push_back(ReactorEvent::Ready { opening, conn: key });
             }
-            Ok(HandshakeProgress::Blocked) => self.arm_conn_anew(key),
-            Ok(HandshakeProgress::Budget) => {
-                self.defer_read(key);
+            Ok(progress) => {
+                if progress == HandshakeProgress::Budget {
+                    self.defer_read(key);
+                }
                 self.arm_conn_anew(key);
             }
             Err(kind) => self.fail(key, kind),
@@ -274,53 +270,25 @@ impl<N: Net, C> Reactor<N, C> {
     }
 }
 
-/// A handshake with a proxy: it gives bytes to send, and takes bytes that were read.
-trait Dialogue {
-    fn poll_send(&mut self) -> Result<&[u8], ProxyFault>;
-    fn handle_sent(&mut self, n: usize);
-    fn handle_read(&mut self, input: &[u8]) -> Result<(usize, Handshake), ProxyFault>;
-}
-
-impl Dialogue for Socks5 {
-    fn poll_send(&mut self) -> Result<&[u8], ProxyFault> {
-        Ok(Self::poll_send(self))
-    }
-
-    fn handle_sent(&mut self, n: usize) {
-        self.handle_sent(n);
-    }
-
-    fn handle_read(&mut self, input: &[u8]) -> Result<(usize, Handshake), ProxyFault> {
-        self.handle_read(input)
-    }
-}
-
-impl Dialogue for Tunnel {
-    fn poll_send(&mut self) -> Result<&[u8], ProxyFault> {
-        self.poll_send()
-    }
-
-    fn handle_sent(&mut self, n: usize) {
-        self.handle_sent(n);
-    }
-
-    fn handle_read(&mut self, input: &[u8]) -> Result<(usize, Handshake), ProxyFault> {
-        self.handle_read(input)
-    }
-}
-
+/// Gives a proxy the bytes of a handshake, and takes the bytes of its answers.
 fn drive_proxy<N: Net>(
-    dialogue: &mut impl Dialogue,
+    dialogue: &mut Dialogue,
     transport: &mut Transport<N::Stream>,
     net: &mut N,
     buffer: &mut [u8],
 ) -> Result<HandshakeProgress, ErrorKind> {
     let would_block = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
     for _ in 0..READS_PER_ITERATION {
-        let out = dialogue.poll_send()?;
+        let out = match dialogue {
+            Dialogue::Socks(socks) => socks.poll_send(),
+            Dialogue::Tunnel(tunnel) => tunnel.poll_send()?,
+        };
         if !out.is_empty() {
             match transport.write(net, buffer, &[IoSlice::new(out)]) {
-                Ok(n) => dialogue.handle_sent(n),
+                Ok(n) => match dialogue {
+                    Dialogue::Socks(socks) => socks.handle_sent(n),
+                    Dialogue::Tunnel(tunnel) => tunnel.handle_sent(n),
+                },
                 Err(error) if would_block(&error) => return Ok(HandshakeProgress::Blocked),
                 Err(error) => return Err(error.into()),
             }
@@ -333,7 +301,11 @@ fn drive_proxy<N: Net>(
             Err(error) if would_block(&error) => return Ok(HandshakeProgress::Blocked),
             Err(error) => return Err(error.into()),
         };
-        match dialogue.handle_read(&buffer[..n])? {
+        let handled = match dialogue {
+            Dialogue::Socks(socks) => socks.handle_read(&buffer[..n]),
+            Dialogue::Tunnel(tunnel) => tunnel.handle_read(&buffer[..n]),
+        };
+        match handled? {
             (used, Handshake::Done) if used == n => return Ok(HandshakeProgress::Done),
             // The server cannot have sent these bytes: no request was sent yet.
             (_, Handshake::Done) => return Err(ProxyFault::Surplus.into()),
