@@ -10,7 +10,7 @@ use crate::reactor::CallKey;
 use crate::time::Time;
 
 /// The requests of a connection that have no answer yet.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::reactor) struct Pipeline {
     /// Encoded requests. The bytes before `out_at` were sent.
     pub(super) out: Vec<u8>,
@@ -24,8 +24,8 @@ pub(in crate::reactor) struct Pipeline {
     /// The requests behind the front, in the order of their answers.
     pub(super) queued: VecDeque<QueuedRequest>,
     /// No byte from this position on may be sent before more answers have come: here a request that goes alone begins, or
-    /// has ended. `u64::MAX` if no unanswered request goes alone.
-    held_from: u64,
+    /// has ended. `None` if no unanswered request goes alone.
+    held_from: Option<u64>,
     /// How many of the queued requests were sent completely.
     pub(super) sent_whole: usize,
     /// The number of bytes in `out` that belong to withdrawn requests.
@@ -76,29 +76,6 @@ pub(super) enum ResponseOwner {
     Withdrawn,
 }
 
-impl Default for Pipeline {
-    fn default() -> Self {
-        Self {
-            out: Vec::new(),
-            out_at: 0,
-            written: 0,
-            committed: 0,
-            front: ByteRange::default(),
-            queued: VecDeque::new(),
-            held_from: NOT_HELD,
-            sent_whole: 0,
-            withdrawn: 0,
-            unsent_from: None,
-            next_number: 0,
-            answered: 0,
-            answered_now: 0,
-            short_write: false,
-            closed_by_answer: false,
-            flush_at: None,
-        }
-    }
-}
-
 impl Pipeline {
     /// Adds a request behind all others. A request that goes `alone` is sent once all requests before it are answered,
     /// and the requests behind it are sent once it is answered itself.
@@ -115,7 +92,7 @@ impl Pipeline {
         }
         let end = self.written + (self.out.len() - self.out_at) as u64;
         if alone {
-            self.held_from = self.held_from.min(start);
+            self.held_from.get_or_insert(start);
         }
         ByteRange { start, end, alone }
     }
@@ -132,7 +109,7 @@ impl Pipeline {
     #[inline]
     pub(super) fn set_front(&mut self, front: ByteRange) {
         self.front = front;
-        if self.held_from <= front.start {
+        if self.held_from.is_some_and(|from| from <= front.start) {
             self.compute_hold();
         }
     }
@@ -144,10 +121,10 @@ impl Pipeline {
             queued.range.alone && !matches!(queued.owner, ResponseOwner::Withdrawn)
         };
         self.held_from = match self.front.alone {
-            true => self.front.end,
+            true => Some(self.front.end),
             false => {
                 let first = self.queued.iter().find(is_alone);
-                first.map_or(NOT_HELD, |queued| queued.range.start)
+                first.map(|queued| queued.range.start)
             }
         };
     }
@@ -156,8 +133,8 @@ impl Pipeline {
     #[inline]
     pub(super) fn sendable(&self) -> &[u8] {
         let rest = &self.out[self.out_at..];
-        let most = self.held_from.saturating_sub(self.written);
-        &rest[..rest.len().min(usize::try_from(most).unwrap_or(usize::MAX))]
+        let most = |from: u64| from.saturating_sub(self.written) as usize;
+        &rest[..rest.len().min(self.held_from.map_or(usize::MAX, most))]
     }
 
     pub(in crate::reactor) fn is_empty(&self) -> bool {
@@ -212,7 +189,10 @@ impl Pipeline {
         self.withdrawn += (range.end - range.start) as usize;
         if self.withdrawn > self.unsent() {
             self.drop_withdrawn();
-        } else if range.alone && (range.start..=range.end).contains(&self.held_from) {
+        } else if range.alone
+            && let Some(from) = self.held_from
+            && (range.start..=range.end).contains(&from)
+        {
             self.compute_hold();
         }
     }
@@ -276,8 +256,6 @@ impl QueuedRequest {
         matches!(self.owner, ResponseOwner::Call(call) if call == key)
     }
 }
-
-const NOT_HELD: u64 = u64::MAX;
 
 #[cfg(test)]
 mod tests {
