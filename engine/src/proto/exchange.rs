@@ -983,26 +983,14 @@ impl Exchange {
         limits: &Limits,
     ) -> Result<(), ErrorKind> {
         if self.decoder.is_some() {
-            return self.decode(bytes, response, limits);
-        }
-        if self.mode != BodyMode::Discard {
+            let bounds = self.bounds(limits);
+            if let Some(decoder) = &mut self.decoder {
+                decoder.handle_input(bytes, &mut response.0.body, bounds)?;
+            }
+        } else if self.mode != BodyMode::Discard {
             response.0.body.extend_from_slice(bytes);
         }
         Ok(())
-    }
-
-    #[cold]
-    fn decode(
-        &mut self,
-        bytes: &[u8],
-        response: &mut Response,
-        limits: &Limits,
-    ) -> Result<(), ErrorKind> {
-        let bounds = self.bounds(limits);
-        match &mut self.decoder {
-            Some(decoder) => decoder.handle_input(bytes, &mut response.0.body, bounds),
-            None => Ok(()),
-        }
     }
 
     fn bounds<'l>(&self, limits: &'l Limits) -> Bounds<'l> {
@@ -1060,8 +1048,7 @@ impl Exchange {
             return Err(PeerFault::BadContentCoding);
         }
         self.recv = RecvState::Done;
-        decoder.reset(decoder_cap(response.0.retained));
-        response.0.decoder = self.decoder.take();
+        self.give_back(response);
         Ok(())
     }
 
@@ -1071,7 +1058,7 @@ impl Exchange {
         self.decoder.is_some()
     }
 
-    /// Returns the decoder to the response for its next body, after a body that ended with the connection.
+    /// Returns the decoder to the response, for its next body.
     #[cold]
     pub(crate) fn give_back(&mut self, response: &mut Response) {
         if let Some(mut decoder) = self.decoder.take() {
