@@ -8,6 +8,7 @@ use super::handshake::Handshakes;
 use super::meter::MeteredStream;
 use super::pipeline::Pipeline;
 use super::read::{Look, is_redirection};
+use super::spares::Spares;
 use super::{Armed, CallKey, ConnKey, HostKey, OpeningKey, Reactor, ReactorEvent, TimerOwner};
 use crate::error::{Error, ErrorKind, LimitExceeded, PeerFault, Phase, Sent};
 use crate::net::tls::TlsInfo;
@@ -58,15 +59,8 @@ impl<S> Conn<S> {
     /// pipeline looks when it sends the request.
     #[inline]
     pub(super) fn must_look(&self, request: &Request) -> bool {
-        if !self.stray_body && request.was_encoded_idempotent() {
-            return false;
-        }
-        self.must_look_if_reused()
-    }
-
-    #[cold]
-    fn must_look_if_reused(&self) -> bool {
-        self.reused && (self.stray_body || self.pipeline.is_none())
+        let may_look = self.stray_body || !request.was_encoded_idempotent();
+        may_look && self.reused && (self.stray_body || self.pipeline.is_none())
     }
 
     /// Whether the timer of the connection fires before any limit of the present wait. `soonest` is the first time at
@@ -79,6 +73,22 @@ impl<S> Conn<S> {
             _ => soonest,
         };
         self.armed.is_by(soonest) && self.wait.continue_at.is_none() && !self.wait.has_own_limits
+    }
+
+    /// Whether the answer that is next is that of this call.
+    #[inline]
+    pub(super) fn serves(&self, call: CallKey) -> bool {
+        matches!(self.state, ConnState::Busy(front) if front == call)
+    }
+
+    /// The exchange is over: the client decides what comes next.
+    #[inline]
+    pub(super) fn await_decision(&mut self, spares: &mut Spares) {
+        if let ConnState::Draining(response, _) =
+            std::mem::replace(&mut self.state, ConnState::AwaitingDecision)
+        {
+            spares.put_response(response);
+        }
     }
 
     /// An error on this connection.
@@ -99,18 +109,6 @@ pub(super) struct Wait {
     pub(super) first_byte_limit: Option<Duration>,
     /// The call, or the host, may have limits other than the client's.
     pub(super) has_own_limits: bool,
-}
-
-impl Wait {
-    pub(super) fn new(now: Time) -> Self {
-        Self {
-            since: now,
-            deadline: None,
-            continue_at: None,
-            first_byte_limit: None,
-            has_own_limits: false,
-        }
-    }
 }
 
 pub(super) enum ConnState {

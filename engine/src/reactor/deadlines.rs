@@ -1,7 +1,5 @@
 //! Timers of connections and calls: when a wait ends, and what happens then.
 
-use std::time::Duration;
-
 use super::conn::{Conn, ConnState, ReadPause};
 use super::timers::{Armed, TimerOwner};
 use super::{ActiveCall, CallKey, CallState, ConnKey, MeteredStream, Reactor, ReactorEvent};
@@ -31,19 +29,17 @@ impl<N: Net, C> Reactor<N, C> {
             ConnState::AwaitingDecision => None,
             ConnState::Busy(call) => {
                 let (exchange, deadline) = (&conn.exchange, conn.wait.deadline);
-                let timed = match conn.read_pause {
-                    _ if held => deadline.map(|at| (at, TimeLimit::Total)),
-                    // The peer is not to blame for the pace of the consumer, or of the source of the request's body.
-                    Some(ReadPause::Consumer) => deadline.map(|at| (at, TimeLimit::Total)),
-                    _ if exchange.awaits_source() => deadline.map(|at| (at, TimeLimit::Total)),
-                    _ => self.exchange_due(conn, *call, after(conn.wait.since), deadline),
+                // The peer is not to blame for the pace of the consumer, or of the source of the request's body.
+                let is_excused = held
+                    || conn.read_pause == Some(ReadPause::Consumer)
+                    || exchange.awaits_source();
+                let timed = match is_excused {
+                    true => deadline.map(|at| (at, TimeLimit::Total)),
+                    false => self.exchange_due(conn, *call, after(conn.wait.since), deadline),
                 };
                 let timed = timed.map(|(at, limit)| (at, Some(limit)));
                 let proceed = conn.wait.continue_at.map(|at| (at, None));
-                match (timed, proceed) {
-                    (Some(timed), Some(proceed)) if proceed.0 < timed.0 => Some(proceed),
-                    (timed, proceed) => timed.or(proceed),
-                }
+                timed.into_iter().chain(proceed).min_by_key(|due| due.0)
             }
         }
     }
@@ -65,15 +61,12 @@ impl<N: Net, C> Reactor<N, C> {
             None => &self.settings.timeouts,
         };
         let due = timeouts.due(phase, since, deadline);
-        match conn.wait.first_byte_limit {
-            Some(limit)
-                if phase == Phase::FirstByte
-                    && !own.is_some_and(ActiveCall::has_own_first_byte_limit) =>
-            {
-                earlier(due, since, limit)
-            }
-            _ => due,
-        }
+        let is_adaptive =
+            phase == Phase::FirstByte && !own.is_some_and(ActiveCall::has_own_first_byte_limit);
+        let adaptive = conn.wait.first_byte_limit.filter(|_| is_adaptive);
+        let adaptive = adaptive.and_then(|limit| since.checked_add(limit));
+        let adaptive = adaptive.map(|at| (at, TimeLimit::Adaptive));
+        due.into_iter().chain(adaptive).min_by_key(|due| due.0)
     }
 
     /// Makes sure that the timer of a busy connection fires in time.
@@ -131,12 +124,8 @@ impl<N: Net, C> Reactor<N, C> {
                 let owner = TimerOwner::Call(key);
                 return self.timers.arm(owner, &mut call.armed, until);
             }
-            _ => {
-                if self.settings.batching.is_some() {
-                    self.check_deadline(key);
-                }
-                return;
-            }
+            _ if self.settings.batching.is_some() => return self.check_deadline(key),
+            _ => return,
         };
         let timeouts = call.timeouts(&self.settings);
         match timeouts.due(Phase::Queue, since, call.deadline) {
@@ -206,21 +195,5 @@ impl<N: Net, C> Reactor<N, C> {
         counts: impl FnMut(TimerOwner, Time) -> bool,
     ) {
         self.timers.tidy_client_entries(owners, counts);
-    }
-}
-
-/// When a wait for a first byte ends: by the configured limit or by the adaptive limit of the host, whichever is
-/// earlier.
-fn earlier(
-    due: Option<(Time, TimeLimit)>,
-    since: Time,
-    adaptive: Duration,
-) -> Option<(Time, TimeLimit)> {
-    let adaptive = since
-        .checked_add(adaptive)
-        .map(|at| (at, TimeLimit::Adaptive));
-    match (due, adaptive) {
-        (Some(due), Some(adaptive)) if due.0 <= adaptive.0 => Some(due),
-        (due, adaptive) => adaptive.or(due),
     }
 }

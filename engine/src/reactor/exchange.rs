@@ -98,10 +98,8 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(CallState::OnConn(key)) = self.calls.get(call_key).map(|call| call.state) else {
             return false;
         };
-        self.conns.get(key).is_some_and(|conn| match conn.state {
-            ConnState::Busy(owner) => owner == call_key && conn.exchange.is_sending(),
-            _ => false,
-        })
+        let conn = self.conns.get(key);
+        conn.is_some_and(|conn| conn.serves(call_key) && conn.exchange.is_sending())
     }
 
     /// Drops the rest of a response that the caller does not get. False if the rest may be more than `most` bytes, or

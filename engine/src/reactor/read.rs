@@ -74,8 +74,11 @@ impl<N: Net, C> Reactor<N, C> {
                 Ok(Progress::More) => {}
                 Ok(Progress::Budget) => break,
                 Ok(Progress::Drained) => {
-                    self.check_write_error(key);
-                    self.arm_conn(key);
+                    let conn = self.conns.get_mut(key);
+                    match conn.and_then(|conn| conn.write_error.take()) {
+                        Some(error) => self.fail(key, error.into()), // and no complete response has come
+                        None => self.arm_conn(key),
+                    }
                     return None;
                 }
                 Ok(Progress::Stop) => return None,
@@ -108,25 +111,15 @@ impl<N: Net, C> Reactor<N, C> {
         let (mut call, response, held) = match &mut conn.state {
             ConnState::Busy(call_key) => match self.calls.get_mut(*call_key) {
                 Some(call) => {
-                    if let Some(own) = call
-                        .overrides
-                        .as_deref()
-                        .and_then(|own| own.limits.as_ref())
-                    {
-                        limits = own;
-                    }
+                    let own = call.overrides.as_deref();
+                    limits = own.and_then(|own| own.limits.as_ref()).unwrap_or(limits);
                     let timestamps = Some(&mut call.timestamps);
                     (timestamps, &mut call.response, Some(&mut call.held))
                 }
                 None => return Ok(Progress::Stop),
             },
             ConnState::Draining(response, _) => (None, response, None),
-            ConnState::Connecting { .. }
-            | ConnState::Handshaking(_)
-            | ConnState::AwaitingDecision
-            | ConnState::Idle(_) => {
-                return Ok(Progress::Stop);
-            }
+            _ => return Ok(Progress::Stop),
         };
         let had_head = exchange.has_head();
         if exchange.is_held() {
@@ -255,10 +248,7 @@ impl<N: Net, C> Reactor<N, C> {
                 Some(call)
             }
             ConnState::Draining(..) => None,
-            ConnState::Connecting { .. }
-            | ConnState::Handshaking(_)
-            | ConnState::AwaitingDecision
-            | ConnState::Idle(_) => return None,
+            _ => return None,
         };
         if let Some(call) = call
             && !had_head
@@ -268,13 +258,7 @@ impl<N: Net, C> Reactor<N, C> {
         }
         conn.stray_body = exchange.may_have_stray_body();
         let keep_alive = exchange.keep_alive_timeout();
-        if call.is_some() {
-            conn.state = ConnState::AwaitingDecision;
-        } else if let ConnState::Draining(response, _) =
-            std::mem::replace(&mut conn.state, ConnState::AwaitingDecision)
-        {
-            self.spares.put_response(response);
-        }
+        conn.await_decision(&mut self.spares);
         Some(ReactorEvent::Finished {
             conn: key,
             call,
@@ -317,15 +301,6 @@ impl<N: Net, C> Reactor<N, C> {
                 .push_back(ReactorEvent::BodyReady(call_key));
         }
         pause
-    }
-
-    /// Fails the connection if a write has failed and no complete response has come.
-    fn check_write_error(&mut self, key: ConnKey) {
-        if let Some(conn) = self.conns.get_mut(key)
-            && let Some(error) = conn.write_error.take()
-        {
-            self.fail(key, error.into());
-        }
     }
 
     /// Goes on reading from the connections that used up their budget in the last iteration.

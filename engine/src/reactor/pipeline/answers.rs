@@ -226,6 +226,9 @@ impl<S> Conn<S> {
         now: Time,
         settings: &Settings,
     ) {
+        if let ConnState::Draining(..) = self.state {
+            self.await_decision(spares);
+        }
         let Some(pipeline) = &mut self.pipeline else {
             return;
         };
@@ -237,12 +240,6 @@ impl<S> Conn<S> {
         self.wait.since = now;
         self.reused = true;
         self.stray_body = self.exchange.may_have_stray_body();
-        if matches!(self.state, ConnState::Draining(..))
-            && let ConnState::Draining(response, _) =
-                std::mem::replace(&mut self.state, ConnState::AwaitingDecision)
-        {
-            spares.put_response(response);
-        }
         match next.owner {
             ResponseOwner::Call(call_key) => match calls.get_mut(call_key) {
                 Some(call) => {
