@@ -190,9 +190,10 @@ impl Connector {
 impl<N: Net> Opener<'_, N> {
     /// Sets a timer. Most openings end long before their timer, so timers that no owner needs are removed at times.
     pub(super) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
-        self.reactor.set_timer(owner, at);
+        self.reactor.timers.set(owner, at);
         let owners = self.connector.openings.len() + self.hosts.len();
-        self.reactor.tidy_timers(owners, |owner, at| match owner {
+        let timers = &mut self.reactor.timers;
+        timers.tidy_client_entries(owners, |owner, at| match owner {
             TimerOwner::Opening(key) => self.connector.openings.get(key).is_some(),
             TimerOwner::Host(key) => self.hosts.has_timer(key, at),
             TimerOwner::FairQueue => self.throttle.has_timer(at),

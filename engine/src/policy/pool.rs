@@ -366,13 +366,9 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     /// How many connections must be opening for the calls that wait.
     #[inline]
     fn demand(&self) -> usize {
-        if self.config.throttled {
-            return self.throttled_demand();
+        if !self.config.throttled {
+            return self.waiting();
         }
-        self.waiting()
-    }
-
-    fn throttled_demand(&self) -> usize {
         // If a connection is idle, calls wait for the throttle and not for connections.
         let waiting = match self.idle.len() {
             0 => self.waiting(),

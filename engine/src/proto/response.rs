@@ -202,7 +202,7 @@ impl Response {
     pub fn clear(&mut self) {
         self.0.switched = None;
         self.0.url.clear();
-        self.0.fields.clear();
+        self.0.fields.set_len(0);
         self.0.interim.clear();
         self.0.head = HeadParts::default();
         self.0.trailers = 0..0;
@@ -415,10 +415,6 @@ impl Fields {
     #[inline]
     pub(super) fn set_len(&mut self, n: usize) {
         self.used = n.min(self.slots.len());
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.used = 0;
     }
 
     #[cold]

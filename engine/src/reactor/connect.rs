@@ -9,7 +9,7 @@ use super::{
     Armed, ConnKey, Endpoints, OpeningKey, PoolSlot, Reactor, ReactorEvent, Server, TimerOwner,
     token,
 };
-use crate::error::{ErrorKind, Phase, Sent, Shortage};
+use crate::error::{Phase, Sent, Shortage};
 use crate::net::transport::Transport;
 use crate::net::{Address, Net};
 use crate::time::Time;
@@ -103,22 +103,20 @@ impl<N: Net, C> Reactor<N, C> {
                 self.reactor_events
                     .push_back(ReactorEvent::Connected { opening, conn: key });
             }
-            Err(error) => self.connect_failed(key, error.into()),
+            Err(error) => {
+                let Some(conn) = self.remove_conn(key) else {
+                    return;
+                };
+                if let ConnState::Connecting { opening, .. } = conn.state {
+                    self.reactor_events.push_back(ReactorEvent::ConnectFailed {
+                        opening,
+                        conn: key,
+                        error: conn.error(error, Phase::Connect, Sent::Nothing),
+                    });
+                }
+                conn.stream.close(&mut self.net);
+            }
         }
-    }
-
-    fn connect_failed(&mut self, key: ConnKey, kind: ErrorKind) {
-        let Some(conn) = self.remove_conn(key) else {
-            return;
-        };
-        if let ConnState::Connecting { opening, .. } = conn.state {
-            self.reactor_events.push_back(ReactorEvent::ConnectFailed {
-                opening,
-                conn: key,
-                error: conn.error(kind, Phase::Connect, Sent::Nothing),
-            });
-        }
-        conn.stream.close(&mut self.net);
     }
 
     /// Notes how long the lookup and the connect took.

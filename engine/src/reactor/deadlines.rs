@@ -95,10 +95,7 @@ impl<N: Net, C> Reactor<N, C> {
             let armed = |owner: TimerOwner| match owner {
                 TimerOwner::Conn(key) => conns.get(key).map(|conn| conn.armed),
                 TimerOwner::Call(key) => calls.get(key).map(|call| call.armed),
-                TimerOwner::Opening(_)
-                | TimerOwner::Host(_)
-                | TimerOwner::FairQueue
-                | TimerOwner::Shortage => None,
+                _ => None, // the client's
             };
             match self.timers.pop(self.now, owners, armed) {
                 Some(TimerOwner::Conn(key)) => self.handle_conn_timer(key),
@@ -179,21 +176,5 @@ impl<N: Net, C> Reactor<N, C> {
             }
             (ConnState::AwaitingDecision, _) => {}
         }
-    }
-
-    // ---- the client's own timers
-
-    /// Sets a timer of the client. At that time the client gets a [`ReactorEvent::Timer`].
-    pub(crate) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
-        self.timers.set(owner, at);
-    }
-
-    /// Drops the timers of the client that no longer count, if there are far more timers than `owners` can have.
-    pub(crate) fn tidy_timers(
-        &mut self,
-        owners: usize,
-        counts: impl FnMut(TimerOwner, Time) -> bool,
-    ) {
-        self.timers.tidy_client_entries(owners, counts);
     }
 }

@@ -137,8 +137,10 @@ impl<N: Net> Metered<N> {
         options: &SocketOptions,
     ) -> io::Result<MeteredStream<N::Stream>> {
         let stream = self.net.connect(token, to, options)?;
-        let meters = self.meters.as_mut();
-        let key = meters.map(|meters| meters.insert(token, host));
+        let key = self
+            .meters
+            .as_mut()
+            .map(|meters| meters.insert(token, host));
         Ok(MeteredStream { stream, key })
     }
 
@@ -201,7 +203,9 @@ impl<N: Net> Metered<N> {
         let read = self.net.read(&mut stream.stream, &mut buf[..most]);
         if let Ok(n) = &read {
             meters.charge(IN, key, *n, now);
-            meters.set_cut(key, *n == most && most < buf.len());
+            if let Some(state) = meters.streams.get_mut(key) {
+                state.read_cut = *n == most && most < buf.len();
+            }
         }
         read
     }
@@ -431,12 +435,6 @@ impl Meters {
             self.each_bucket(direction, host, now, |bucket| {
                 bucket.limiter.charge(now, count as u64);
             });
-        }
-    }
-
-    fn set_cut(&mut self, key: StreamKey, cut: bool) {
-        if let Some(state) = self.streams.get_mut(key) {
-            state.read_cut = cut;
         }
     }
 

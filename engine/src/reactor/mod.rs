@@ -59,7 +59,7 @@ pub(crate) struct Reactor<N: Net, C> {
     pub(crate) net: Metered<N>,
     conns: Slab<Conn<MeteredStream<N::Stream>>, of::Conn>,
     calls: Slab<ActiveCall<C>, of::Call>,
-    timers: Timers,
+    pub(crate) timers: Timers,
     polled: Polled,
     reactor_events: VecDeque<ReactorEvent>,
     left_over: LeftOver,

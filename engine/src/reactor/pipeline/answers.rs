@@ -123,7 +123,7 @@ impl<N: Net, C> Reactor<N, C> {
             let Some(pipeline) = conn
                 .pipeline
                 .as_mut()
-                .filter(|pipeline| reuse == Reuse::Keep && !pipeline.is_empty())
+                .filter(|pipeline| reuse == Reuse::Keep && !pipeline.queued.is_empty())
             else {
                 return Ok(Some(Last { reuse, surplus }));
             };
@@ -270,7 +270,7 @@ impl<S> Conn<S> {
         let others = self
             .pipeline
             .as_ref()
-            .is_some_and(|pipeline| !pipeline.is_empty());
+            .is_some_and(|pipeline| !pipeline.queued.is_empty());
         let deadline = self.wait.deadline.filter(|_| others);
         deadline.map_or(until, |deadline| deadline.min(until))
     }

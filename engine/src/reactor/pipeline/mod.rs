@@ -14,10 +14,7 @@ pub(super) use requests::Pipeline;
 use requests::{ByteRange, QueuedRequest, ResponseOwner};
 
 use super::conn::{Conn, ConnState};
-use super::{
-    ActiveCall, CallKey, CallState, ConnKey, Pipelining, PoolSlot, Reactor, ReactorEvent,
-    TimerOwner,
-};
+use super::{ActiveCall, CallKey, CallState, ConnKey, PoolSlot, Reactor, ReactorEvent, TimerOwner};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::{Pipelined, later};
@@ -76,14 +73,12 @@ impl<N: Net, C> Reactor<N, C> {
     /// The next call that was answered while others on its connection go on. To be taken before the next event.
     #[inline]
     pub(crate) fn next_answered(&mut self) -> Option<CallKey> {
-        let Pipelining {
-            answered, taken, ..
-        } = &mut self.pipelining;
-        let call = answered.get(*taken).copied();
-        *taken += 1;
+        let pipelining = &mut self.pipelining;
+        let call = pipelining.answered.get(pipelining.taken).copied();
+        pipelining.taken += 1;
         if call.is_none() {
-            answered.clear();
-            *taken = 0;
+            pipelining.answered.clear();
+            pipelining.taken = 0;
         }
         call
     }
@@ -136,12 +131,12 @@ impl<N: Net, C> Reactor<N, C> {
     pub(crate) fn error_on(&self, conn: ConnKey, call: CallKey, kind: ErrorKind) -> Option<Error> {
         let conn = self.conns.get(conn)?;
         let pipeline = conn.pipeline.as_ref();
-        let (phase, sent, range) = match conn.state {
-            ConnState::Busy(front) if front == call => {
+        let (phase, sent, range) = match conn.serves(call) {
+            true => {
                 let range = pipeline.map(|pipeline| pipeline.front);
                 (conn.exchange.phase(), conn.exchange.sent(), range)
             }
-            _ => {
+            false => {
                 let pipeline = pipeline?;
                 let at = pipeline.position(call, self.calls.get(call)?.number)?;
                 let range = pipeline.queued[at].range;

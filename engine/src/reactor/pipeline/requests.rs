@@ -137,10 +137,6 @@ impl Pipeline {
         &rest[..rest.len().min(self.held_from.map_or(usize::MAX, most))]
     }
 
-    pub(in crate::reactor) fn is_empty(&self) -> bool {
-        self.queued.is_empty()
-    }
-
     pub(super) fn unsent(&self) -> usize {
         self.out.len() - self.out_at - self.withdrawn
     }
@@ -179,7 +175,8 @@ impl Pipeline {
         let before =
             |other: &QueuedRequest| other.number.wrapping_sub(first) < number.wrapping_sub(first);
         let at = self.queued.partition_point(before);
-        self.queued.get(at)?.is_of(call).then_some(at)
+        matches!(self.queued.get(at)?.owner, ResponseOwner::Call(owner) if owner == call)
+            .then_some(at)
     }
 
     /// Counts the bytes of a withdrawn request, which will not be sent. The bytes stay in `out` until more than half of
@@ -248,12 +245,6 @@ impl Pipeline {
             ErrorKind::Timeout(_) => early && self.answered == 1,
             _ => false,
         }
-    }
-}
-
-impl QueuedRequest {
-    fn is_of(&self, key: CallKey) -> bool {
-        matches!(self.owner, ResponseOwner::Call(call) if call == key)
     }
 }
 

@@ -14,21 +14,16 @@ use crate::reactor::{CallKey, ConnKey, Reactor};
 use crate::time::Time;
 
 impl<N: Net, C> Reactor<N, C> {
-    /// Sends what may be sent at the end of this iteration at the latest.
+    /// A request was withdrawn. If it went alone, the requests behind it need not wait for it any more: they are sent at
+    /// the end of this iteration at the latest.
     #[cold]
-    pub(super) fn flush_soon(&mut self, key: ConnKey) {
-        if let Some(conn) = self.conns.get_mut(key)
+    pub(super) fn flush_if_free(&mut self, key: ConnKey, withdrawn: ByteRange) {
+        if withdrawn.alone
+            && let Some(conn) = self.conns.get_mut(key)
             && let Some(pipeline) = &mut conn.pipeline
             && pipeline.gathers(self.now, Duration::ZERO)
         {
             self.pipelining.unflushed.push(key);
-        }
-    }
-
-    /// A request was withdrawn. If it went alone, the requests behind it need not wait for it any more.
-    pub(super) fn flush_if_free(&mut self, key: ConnKey, withdrawn: ByteRange) {
-        if withdrawn.alone {
-            self.flush_soon(key);
         }
     }
 
