@@ -15,9 +15,7 @@ use crate::time::Time;
 pub(crate) trait Sharing {
     const IS_ON: bool;
 
-    fn pipelines(&self) -> Option<&Pipelines>;
-
-    fn pipelines_mut(&mut self) -> Option<&mut Pipelines>;
+    fn pipelines(&mut self) -> Option<&mut Pipelines>;
 }
 
 /// A connection has one call at a time.
@@ -28,12 +26,7 @@ impl Sharing for OneAtATime {
     const IS_ON: bool = false;
 
     #[inline(always)]
-    fn pipelines(&self) -> Option<&Pipelines> {
-        None
-    }
-
-    #[inline(always)]
-    fn pipelines_mut(&mut self) -> Option<&mut Pipelines> {
+    fn pipelines(&mut self) -> Option<&mut Pipelines> {
         None
     }
 }
@@ -56,12 +49,7 @@ impl Sharing for Pipelines {
     const IS_ON: bool = true;
 
     #[inline(always)]
-    fn pipelines(&self) -> Option<&Pipelines> {
-        Some(self)
-    }
-
-    #[inline(always)]
-    fn pipelines_mut(&mut self) -> Option<&mut Pipelines> {
+    fn pipelines(&mut self) -> Option<&mut Pipelines> {
         Some(self)
     }
 }

@@ -114,7 +114,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     ) -> Result<Self, Error> {
         let Parts {
             router,
-            sharing,
+            mut sharing,
             hosts,
             throttle,
             resolver,

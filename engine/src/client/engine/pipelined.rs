@@ -14,18 +14,17 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// else the call joins a connection that other calls use, or waits in the queue.
     pub(super) fn send_pipelined(&mut self, host_key: HostKey, key: CallKey) {
         let now = self.reactor.now();
-        if let Some(error) = self.unfit(key) {
-            return self.end_call(key, Err(error));
+        if let Some(misuse) = self.unfit(key) {
+            return self.refuse(key, misuse);
         }
         if !self.make_room(host_key) {
-            return self.end_call(key, Err(self.too_many_pending()));
+            return self.too_many_pending(key);
         }
         if self.hosts.is_throttled() {
             return self.send_throttled(host_key, key);
         }
         let is_full = self.hosts.cap.is_full();
-        let (Some(host), Some(pipelines)) =
-            (self.hosts.get(host_key), self.sharing.pipelines_mut())
+        let (Some(host), Some(pipelines)) = (self.hosts.get(host_key), self.sharing.pipelines())
         else {
             return;
         };
@@ -42,14 +41,14 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.check_out(host_key, key);
     }
 
-    fn unfit(&mut self, key: CallKey) -> Option<Error> {
+    fn unfit(&mut self, key: CallKey) -> Option<Misuse> {
         let call = self.reactor.call_ref(key)?;
         let what = match call.mode {
             BodyMode::Stream => Some("a streamed response"),
             _ if call.request.was_encoded_for_pipeline() => None,
             _ => call.request.unfit_for_pipeline(),
         };
-        what.map(|what| Error::unsent(Misuse::NotPipelined(what)))
+        what.map(Misuse::NotPipelined)
     }
 
     /// Makes room for one more pending call; false if there is none.
@@ -78,15 +77,17 @@ impl<R: Router, N: Net> Engine<R, N> {
             None => host.pool.take_waiting(),
         };
         if let Some(oldest) = oldest {
-            self.end_call(oldest, Err(self.too_many_pending()));
+            self.too_many_pending(oldest);
         }
         oldest.is_some()
     }
 
-    fn too_many_pending(&self) -> Error {
-        let pipelines = self.sharing.pipelines();
-        let most = pipelines.map_or(0, |pipelines| pipelines.max_pending.get());
-        Error::unsent(LimitExceeded::Pending(most))
+    /// Ends a call, because the maximum number of calls is pending.
+    fn too_many_pending(&mut self, key: CallKey) {
+        if let Some(pipelines) = self.sharing.pipelines() {
+            let most = pipelines.max_pending.get();
+            self.refuse(key, LimitExceeded::Pending(most));
+        }
     }
 
     /// Adds a call to those of a connection; false if the connection takes no more.
@@ -95,7 +96,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(slot) = self.reactor.join(conn, key) else {
             return false;
         };
-        if let Some(pipelines) = self.sharing.pipelines_mut() {
+        if let Some(pipelines) = self.sharing.pipelines() {
             pipelines.loads.add_call(slot.id.index());
         }
         if self.telemetry.observes() {
@@ -110,7 +111,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// An idle or new connection has got a call, and waiting calls may join it.
     pub(super) fn pipeline_begun(&mut self, conn: ConnKey, key: CallKey) {
-        let (Some(slot), Some(pipelines)) = (self.reactor.slot(conn), self.sharing.pipelines_mut())
+        let (Some(slot), Some(pipelines)) = (self.reactor.slot(conn), self.sharing.pipelines())
         else {
             return;
         };
@@ -129,7 +130,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let says_close = call.is_some_and(|call| call.request.says_close());
         if (says_close || self.hosts.pool_config().max_requests.is_some())
             && let Some(host) = self.hosts.get(slot.host)
-            && let Some(pipelines) = self.sharing.pipelines_mut()
+            && let Some(pipelines) = self.sharing.pipelines()
         {
             let (loads, at) = (&mut pipelines.loads, slot.id.index());
             if says_close || host.pool.is_used_up(slot.id, loads.pending_on(at)) {
@@ -141,8 +142,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Calls on a connection have their answers, and other calls on the connection go on.
     pub(super) fn pipeline_answered(&mut self, slot: PoolSlot, conn: ConnKey, responses: usize) {
         let now = self.reactor.now();
-        let (Some(host), Some(pipelines)) =
-            (self.hosts.get(slot.host), self.sharing.pipelines_mut())
+        let (Some(host), Some(pipelines)) = (self.hosts.get(slot.host), self.sharing.pipelines())
         else {
             return;
         };
@@ -207,7 +207,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Removes a call from its connection. The other calls stay there, if that is possible.
     pub(super) fn leave_pipeline(&mut self, conn: ConnKey, key: CallKey) {
         let outcome = self.reactor.give_up(conn, key);
-        let (Some(slot), Some(pipelines)) = (self.reactor.slot(conn), self.sharing.pipelines_mut())
+        let (Some(slot), Some(pipelines)) = (self.reactor.slot(conn), self.sharing.pipelines())
         else {
             return;
         };
@@ -224,7 +224,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// The connection of a call has ended while the answer to an earlier call was still awaited.
     pub(super) fn unanswered(&mut self, key: CallKey, sent: Sent, error: Option<Error>) {
-        if let Some(pipelines) = self.sharing.pipelines_mut() {
+        if let Some(pipelines) = self.sharing.pipelines() {
             pipelines.unanswered += 1;
         }
         if let Some(error) = error {
@@ -240,7 +240,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The server has broken pipelining, or may have forgotten a request behind another one.
     pub(super) fn pipelining_broken(&mut self, doubted: bool) {
         let now = self.reactor.now();
-        if let Some(pipelines) = self.sharing.pipelines_mut() {
+        if let Some(pipelines) = self.sharing.pipelines() {
             match doubted {
                 true => pipelines.loads.doubt(now),
                 false => pipelines.loads.distrust(now),
@@ -254,7 +254,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let in_front = times.and_then(|times| times.in_front);
         let sent = times.and_then(|times| times.sent);
         if sent.is_some_and(|sent| in_front.is_some_and(|in_front| sent < in_front))
-            && let Some(pipelines) = self.sharing.pipelines_mut()
+            && let Some(pipelines) = self.sharing.pipelines()
         {
             pipelines.loads.trust();
         }
@@ -263,7 +263,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// A connection is idle, or closed.
     #[inline]
     pub(super) fn pipeline_ended(&mut self, slot: PoolSlot) {
-        if let Some(pipelines) = self.sharing.pipelines_mut() {
+        if let Some(pipelines) = self.sharing.pipelines() {
             pipelines.loads.end(slot.id.index());
         }
     }

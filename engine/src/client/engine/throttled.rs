@@ -174,7 +174,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     fn add_one_call(&mut self, host_key: HostKey, now: Time) -> bool {
         let is_full = self.hosts.cap.is_full();
         while let (Some(host), Some(pipelines)) =
-            (self.hosts.get(host_key), self.sharing.pipelines_mut())
+            (self.hosts.get(host_key), self.sharing.pipelines())
             && host.pool.waiting() > 0
             && (is_full || host.pool.is_full())
             && let Some(conn) = pipelines.loads.pick(now)
