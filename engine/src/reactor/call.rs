@@ -84,6 +84,13 @@ impl<C> ActiveCall<C> {
         self.outcome = outcome;
     }
 
+    /// Whether nothing was decided yet about the response that is being received.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.head == HeadState::Awaited
+            && self.redirect == RedirectState::Undecided
+            && !matches!(self.state, CallState::Ended | CallState::Pausing { .. })
+    }
+
     /// Whether the call is to be sent to a host: for the first time, or after a redirect.
     pub(crate) fn is_new(&self) -> bool {
         matches!(self.state, CallState::New)

@@ -75,11 +75,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let Some(call) = self.reactor.call_ref(key) else {
             return;
         };
-        let is_news = call.head == HeadState::Awaited && call.redirect == RedirectState::Undecided;
-        if is_news
-            && call.response.status() > 0
-            && !matches!(call.state, CallState::Ended | CallState::Pausing { .. })
-        {
+        if call.is_undecided() && call.response.status() > 0 {
             let own = call.overrides.as_deref();
             self.router.note_head(&call.request, &call.response, own);
         }
@@ -108,6 +104,14 @@ impl<R: Router, N: Net> Engine<R, N> {
             && (error.sent() == Sent::Nothing || call.host.is_none_or(|host| self.withdraw(host)))
     }
 
+    /// Examines an answer as the settings require; true if the call will be tried again and the caller does not get the
+    /// answer.
+    #[cold]
+    pub(super) fn answer_is_repeated(&mut self, key: CallKey) -> bool {
+        self.hook_repeats_answer(key)
+            || self.rules.retries.repeats_answers() && self.repeats_answer(key)
+    }
+
     /// Takes a retry from the budget of a host; false if the budget is used up.
     pub(super) fn withdraw(&mut self, host: HostKey) -> bool {
         let leader = self.admission.leader(host);
@@ -117,7 +121,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Sends a call once more because of status 401, if the send hook says so; true if the call will be sent again.
-    pub(super) fn hook_repeats_answer(&mut self, key: CallKey) -> bool {
+    fn hook_repeats_answer(&mut self, key: CallKey) -> bool {
         let Some(call) = self.reactor.call(key) else {
             return false;
         };
@@ -149,7 +153,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Retries a call because of the answer's status, if the rules say so; true if the call will be tried again.
     #[cold]
-    pub(super) fn repeats_answer(&mut self, key: CallKey) -> bool {
+    fn repeats_answer(&mut self, key: CallKey) -> bool {
         let (now, random) = (self.reactor.now(), self.reactor.net.random());
         let Some(call) = self.reactor.call(key) else {
             return false;

@@ -17,14 +17,9 @@ use crate::reactor::{CallKey, CallState, HeadState, Hop, RedirectState};
 impl<R: Router, N: Net> Engine<R, N> {
     /// Whether the engine examines an answer before the call ends: for a retry, or for the send hook.
     #[inline]
-    pub(super) fn looks_at_answers(&self) -> bool {
-        self.rules.retries.repeats_answers() || self.hook_looks()
-    }
-
-    #[inline]
-    fn hook_looks(&self) -> bool {
+    fn looks_at_answers(&self) -> bool {
         let hooked = self.hooked.as_deref();
-        hooked.is_some_and(HookedEncoder::looks_at_answers)
+        self.rules.retries.repeats_answers() || hooked.is_some_and(HookedEncoder::looks_at_answers)
     }
 
     /// A response is complete: the call ends, or follows a redirect.
@@ -67,12 +62,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn handle_head(&mut self, key: CallKey) {
         let (now, random) = (self.reactor.now(), self.reactor.net.random());
         // A connection that fails reports the head a second time.
-        let news = self.reactor.call_ref(key).filter(|call| {
-            call.head == HeadState::Awaited
-                && call.redirect == RedirectState::Undecided
-                && !matches!(call.state, CallState::Ended | CallState::Pausing { .. })
-        });
-        let Some(call) = news else {
+        let call = self.reactor.call_ref(key);
+        let Some(call) = call.filter(|call| call.is_undecided()) else {
             return;
         };
         // A part of the body of a redirection may have come. If the redirect is followed, a buffered call does not wait

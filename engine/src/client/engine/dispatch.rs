@@ -186,8 +186,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// Carries out what the pool has decided about an available connection: a call, idle, or close.
-    pub(super) fn put(&mut self, conn: ConnKey, mut next: Next<CallKey>) {
+    /// Carries out what the pool has decided about an available connection: a call, idle, or close. True if a call began.
+    pub(super) fn put(&mut self, conn: ConnKey, mut next: Next<CallKey>) -> bool {
         let now = self.reactor.now();
         // A call whose deadline has passed does not begin, even if its timer has not been handled yet.
         while let Next::Assign(key) = next
@@ -195,14 +195,12 @@ impl<R: Router, N: Net> Engine<R, N> {
             && self.is_too_late(key)
         {
             let Some(host) = self.hosts.get(slot.host) else {
-                return;
+                return false;
             };
             next = host.pool.declined(now, slot.id);
         }
         match next {
-            Next::Assign(call) => {
-                self.start_waiter(conn, call);
-            }
+            Next::Assign(call) => return self.start_waiter(conn, call),
             Next::Idle(until) => self.reactor.idle(conn, until),
             // The pool has freed its slot already.
             Next::Close => {
@@ -211,6 +209,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 }
             }
         }
+        false
     }
 
     /// A connection has finished its exchange, or drained an answer; false if the connection no longer exists.
@@ -243,7 +242,10 @@ impl<R: Router, N: Net> Engine<R, N> {
                     if host.throttle.is_on() {
                         self.hosts.touch(slot.host);
                     }
-                    self.put(conn, next);
+                    match next {
+                        Next::Idle(until) => self.reactor.idle(conn, until),
+                        next => _ = self.put(conn, next),
+                    }
                 }
             }
             (Reuse::Close(CloseReason::HandedOver), Some(call)) => {

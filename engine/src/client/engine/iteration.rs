@@ -241,7 +241,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.hosts.set_timer(key, at)
             && let Some(at) = at
         {
-            self.set_timer(TimerOwner::Host(key), at);
+            self.opener().set_timer(TimerOwner::Host(key), at);
         }
         if !(R::KEEPS_HOSTS || throttled && self.counts_until(key).is_some()) {
             self.hosts.note_unused(now, key);
@@ -422,9 +422,5 @@ impl<R: Router, N: Net> Engine<R, N> {
             throttle: &self.throttle,
             telemetry: &self.telemetry,
         }
-    }
-
-    pub(super) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
-        self.opener().set_timer(owner, at);
     }
 }

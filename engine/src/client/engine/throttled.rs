@@ -128,7 +128,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Sets the timer of the fair queue, if its time has changed.
     fn plan_fair_queue(&mut self) {
         if let Some(at) = self.throttle.plan(self.reactor.now()) {
-            self.set_timer(TimerOwner::FairQueue, at);
+            self.opener().set_timer(TimerOwner::FairQueue, at);
         }
     }
 
@@ -152,20 +152,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             let Some((conn, key)) = pair else {
                 return R::Sharing::IS_ON && self.add_one_call(host_key, now);
             };
-            if self.is_too_late(key) {
-                if let (Some(slot), Some(host)) =
-                    (self.reactor.slot(conn), self.hosts.get(host_key))
-                {
-                    let next = host.pool.declined(now, slot.id);
-                    self.put(conn, next);
-                }
-                continue;
+            if self.put(conn, Next::Assign(key)) {
+                self.pass(host_key, now);
+                return true;
             }
-            if !self.start_waiter(conn, key) {
-                continue;
-            }
-            self.pass(host_key, now);
-            return true;
         }
         false
     }
@@ -233,13 +223,5 @@ impl<R: Router, N: Net> Engine<R, N> {
         let host = self.hosts.get_ref(key);
         let calls = host.and_then(|host| host.throttle.counts_until(now));
         calls.max(self.reactor.net.counts_until(key, now))
-    }
-
-    /// Examines an answer as the settings require; true if the call will be tried again and the caller does not get the
-    /// answer.
-    #[cold]
-    pub(super) fn answer_is_repeated(&mut self, key: CallKey) -> bool {
-        self.hook_repeats_answer(key)
-            || self.rules.retries.repeats_answers() && self.repeats_answer(key)
     }
 }
