@@ -84,14 +84,6 @@ fn read_to_end(net: &mut SimNet, stream: &mut SimStream) -> (Vec<u8>, io::Result
     }
 }
 
-#[test]
-#[should_panic(expected = "simulation deadlock")]
-fn a_waker_alone_does_not_prevent_a_deadlock() {
-    let mut net = SimNet::new(1);
-    let _waker = net.waker().unwrap();
-    poll(&mut net, None);
-}
-
 fn shortage_of(error: io::Error) -> Option<Shortage> {
     error.downcast().ok()
 }
@@ -176,9 +168,9 @@ fn a_reset_is_reported_once_and_keeps_data_or_always_and_drops_it() {
 
 #[test]
 #[should_panic(expected = "simulation deadlock")]
-fn waiting_for_nothing_is_a_deadlock() {
+fn waiting_for_nothing_is_a_deadlock_and_a_waker_is_nothing() {
     let mut net = net_with(Link::default(), |_, _| {});
-    let _stream = connect(&mut net);
+    let (_stream, _waker) = (connect(&mut net), net.waker().unwrap());
     poll(&mut net, None);
 }
 

@@ -187,6 +187,13 @@ impl Leaf {
     }
 }
 
+/// An authority, and a certificate of it for `a.example`.
+fn trusted() -> (Authority, Leaf) {
+    let authority = Authority::new("authority");
+    let leaf = authority.leaf(&["a.example"], |_| ());
+    (authority, leaf)
+}
+
 /// A configuration that trusts only this authority.
 fn trusting(authority: &Authority) -> TlsConfig {
     TlsConfig {
@@ -227,10 +234,8 @@ impl Pair {
     }
 
     fn ready_with(versions: &[&'static rustls::SupportedProtocolVersion]) -> Self {
-        let authority = Authority::new("authority");
-        let mut server = authority
-            .leaf(&["a.example"], |_| ())
-            .server_with(versions, None);
+        let (authority, leaf) = trusted();
+        let mut server = leaf.server_with(versions, None);
         server.enable_secret_extraction = true;
         let mut pair = Self::new(&trusting(&authority).build().unwrap(), server, "a.example");
         pair.handshake().unwrap();
@@ -486,8 +491,7 @@ fn a_refused_certificate_sends_an_alert() {
 
 #[test]
 fn revocation_lists_are_applied() {
-    let authority = Authority::new("authority");
-    let leaf = authority.leaf(&["a.example"], |_| ());
+    let (authority, leaf) = trusted();
     let outcome = |crls: Vec<PemOrDer>, allow_unknown_revocation| {
         let config = TlsConfig {
             crls,
@@ -548,8 +552,7 @@ fn insecure_accepts_any_certificate_but_no_wrong_signature() {
 
 #[test]
 fn versions_can_be_limited_and_must_meet() {
-    let authority = Authority::new("authority");
-    let leaf = authority.leaf(&["a.example"], |_| ());
+    let (authority, leaf) = trusted();
     let config = |min_version, max_version| {
         let config = TlsConfig {
             min_version,
@@ -572,8 +575,7 @@ fn versions_can_be_limited_and_must_meet() {
 
 #[test]
 fn a_server_may_ignore_alpn_but_not_choose_another_protocol() {
-    let authority = Authority::new("authority");
-    let leaf = authority.leaf(&["a.example"], |_| ());
+    let (authority, leaf) = trusted();
     let outcome = |protocols: &[&[u8]]| {
         let mut server = leaf.server();
         server.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
@@ -591,8 +593,7 @@ fn a_server_may_ignore_alpn_but_not_choose_another_protocol() {
 
 #[test]
 fn the_client_shows_its_certificate() {
-    let authority = Authority::new("authority");
-    let leaf = authority.leaf(&["a.example"], |_| ());
+    let (authority, leaf) = trusted();
     let own = authority.leaf(&["client"], |_| ());
     let with = TlsConfig {
         client: Some(ClientCertificate {
@@ -621,8 +622,7 @@ fn the_client_shows_its_certificate() {
 
 #[test]
 fn sessions_are_resumed_unless_disabled() {
-    let authority = Authority::new("authority");
-    let leaf = authority.leaf(&["a.example"], |_| ());
+    let (authority, leaf) = trusted();
     for version in [&version::TLS12, &version::TLS13] {
         let server = Arc::new(leaf.server_with(&[version], None));
         let identity = trusting(&authority).build().unwrap();
@@ -723,8 +723,7 @@ fn an_alert_is_read_after_a_failed_write() {
 
 #[test]
 fn a_handshake_at_every_pace() {
-    let authority = Authority::new("authority");
-    let leaf = authority.leaf(&["a.example"], |_| ());
+    let (authority, leaf) = trusted();
     let identity = trusting(&authority).build().unwrap();
     for version in [&version::TLS12, &version::TLS13] {
         for step in [1, 2, 3, 5, 7, 61, 1009] {
@@ -979,16 +978,13 @@ fn a_ticket_in_pieces_does_not_stop_a_write() {
     let mut pair = Pair::ready_with(&[&version::TLS13]);
     assert!(is_blocked(&pair.read()));
     let mut peer = Forger::take(&mut pair);
-    let mut ticket = b"\x04\0\0\x15\0\0\x0e\x10\0\0\0\0\x01n\0\x09the ticke".to_vec();
-    ticket.extend_from_slice(b"\0\0");
-    ticket[3] = ticket.len() as u8 - 4;
-    for cut in 1..ticket.len() {
-        peer.send(&mut pair, 22, &ticket[..cut]);
+    for cut in 1..TICKET.len() {
+        peer.send(&mut pair, 22, &TICKET[..cut]);
         assert!(is_blocked(&pair.read()));
         let before = pair.wire.to_server.len();
         assert_eq!(pair.write(&[b"abc"]).unwrap(), 3);
         assert_eq!(pair.wire.to_server.len() - before, 5 + 3 + 17);
-        peer.send(&mut pair, 22, &ticket[cut..]);
+        peer.send(&mut pair, 22, &TICKET[cut..]);
         assert!(is_blocked(&pair.read()), "cut at {cut}");
         assert_eq!(pair.tls.leftover.capacity(), 0);
         peer.send(&mut pair, 23, b"xyz");
@@ -1097,10 +1093,8 @@ const TICKET: &[u8] = b"\x04\0\0\x17\0\0\x0e\x10\0\0\0\0\x01n\0\x09the ticke\0\0
 /// Data that the server sends together with the end of its handshake is returned by the first read.
 #[test]
 fn data_sent_with_the_handshake_is_kept() {
-    let authority = Authority::new("authority");
-    let mut server = authority
-        .leaf(&["a.example"], |_| ())
-        .server_with(&[&version::TLS13], None);
+    let (authority, leaf) = trusted();
+    let mut server = leaf.server_with(&[&version::TLS13], None);
     server.send_half_rtt_data = true;
     let mut pair = meet(&trusting(&authority), server);
     let progress = pair.tls.handshake(&mut pair.wire, &mut pair.buf).unwrap();

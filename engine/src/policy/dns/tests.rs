@@ -265,16 +265,6 @@ fn flushing_forgets_what_is_known_and_lets_questions_go_on() {
 }
 
 #[test]
-fn answers_that_nobody_asked_for_change_nothing() {
-    let mut w = World::new(|_| {});
-    assert_eq!(w.found(0.0, "a", "::bad", 100), "nothing");
-    w.lookup(0.0, "a");
-    w.found(0.0, "a", "::a", 100);
-    assert_eq!(w.found(1.0, "a", "::bad", 100), "nothing");
-    assert_eq!(w.lookup(1.0, "a"), "::a");
-}
-
-#[test]
 fn a_cancelled_question_is_asked_again_and_only_its_late_addresses_count() {
     let mut w = World::new(|_| {});
     let addresses = |ip: &str| Answer::found([ip.parse().unwrap()], Duration::from_secs(10));
@@ -295,6 +285,8 @@ fn a_cancelled_question_is_asked_again_and_only_its_late_addresses_count() {
     assert_eq!(w.answer_to(2, 4.0, "a", addresses("::2")), "::2");
     // They do not replace the addresses of a later answer.
     assert_eq!(w.answer_to(1, 5.0, "a", addresses("::3")), "nothing");
+    assert_eq!(w.found(5.0, "a", "::4", 10), "nothing");
+    assert_eq!(w.found(5.0, "unknown", "::5", 10), "nothing");
     assert_eq!(w.lookup(5.0, "a"), "::2");
     let counters = w.cache.counters();
     assert_eq!((counters.cancelled, counters.in_flight), (1, 0));

@@ -8,8 +8,7 @@ use crate::net::tls::tls_cipher_suites;
 
 /// A handshake of this client with a server of one authority.
 fn pair(edit: impl FnOnce(&mut TlsConfig, &Leaf)) -> Pair {
-    let authority = Authority::new("authority");
-    let leaf = authority.leaf(&["a.example"], |_| ());
+    let (authority, leaf) = trusted();
     let mut config = trusting(&authority);
     edit(&mut config, &leaf);
     Pair::new(&config.build().unwrap(), leaf.server(), "a.example")
