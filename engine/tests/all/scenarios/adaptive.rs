@@ -9,11 +9,11 @@ use courser::net::Net as _;
 use courser::net::sim::{Peer, SimNet, SimServer};
 use courser::policy::{AdaptiveTimeout, BalanceConfig};
 use courser::{
-    Call, Error, ErrorKind, HostClient, HostConfig, Phase, PipelineClient, PipelineConfig, Request,
+    Error, ErrorKind, HostClient, HostConfig, Phase, PipelineClient, PipelineConfig, Request,
     Response, Sent, Timeouts, Upstream,
 };
 
-use super::{MS, host_client, ip, near, next, place, upstream};
+use super::{MS, call, host_client, ip, near, next, place, upstream};
 
 /// Answers after a pause, with a further pause between head and body.
 #[derive(Clone, Default)]
@@ -125,15 +125,12 @@ fn only_completed_calls_are_recorded() {
     };
     for _ in 0..100 {
         server.once.set(Some(10_000 * MS));
-        let call = Call::new(Request::get("/"), Response::new()).timeouts(patient.clone());
-        client.perform(call).outcome.unwrap();
+        let patiently = call("/").timeouts(patient.clone());
+        client.perform(patiently).outcome.unwrap();
         server.once.set(Some(10_000 * MS));
-        client
-            .perform(Call::new(Request::get("/"), Response::new()).timeout(MS))
-            .outcome
-            .unwrap_err();
+        client.perform(call("/").timeout(MS)).outcome.unwrap_err();
         server.once.set(Some(10_000 * MS));
-        let id = client.submit(Call::new(Request::get("/"), Response::new()));
+        let id = client.submit(call("/"));
         assert!(client.wait(Some(MS)).unwrap().done().is_none());
         assert!(client.cancel(id));
         next(&mut client).outcome.unwrap_err();
@@ -185,17 +182,16 @@ fn in_a_pipeline_the_wait_begins_when_an_answer_is_next() {
     };
     config.host.max_connections = 1.try_into().unwrap();
     let mut client = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
-    let call = || Call::new(Request::get("/"), Response::new());
     // The last call waits for three seconds, most of the time for the others.
     for _ in 0..30 {
-        client.submit(call());
+        client.submit(call("/"));
     }
     while let Some(done) = client.wait(None).unwrap().done() {
         done.outcome.unwrap();
     }
     server.once.set(Some(3_600_000 * MS));
     let began = net.now();
-    let error = client.perform(call()).outcome.unwrap_err();
+    let error = client.perform(call("/")).outcome.unwrap_err();
     assert_adaptive(&error);
     assert!(
         is_twice(net.now() - began, 100 * MS),

@@ -6,11 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use courser::net::sim::SimNet;
-use courser::{
-    AddressPolicy, Call, Completion, Config, ErrorKind, Proxies, Redirects, Request, Response, Sent,
-};
+use courser::{AddressPolicy, Config, ErrorKind, Proxies, Redirects, Request, Response, Sent};
 
-use super::{client_of, connects, hear, next, place, target};
+use super::{call, client_of, connects, hear, next, place, target};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
@@ -65,8 +63,7 @@ fn redirects_lead_nowhere_private() {
             let hook = move |_| is_first.swap(false, Ordering::SeqCst);
             let config = guarded(AddressPolicy::allow_all().hook(Arc::new(hook)));
             let mut client = client_of(&net, config);
-            let call = Call::new(Request::get("http://1.sim/"), Response::new());
-            client.submit(call.streaming(streaming));
+            client.submit(call("http://1.sim/").streaming(streaming));
             let done = next(&mut client);
             let error = done.outcome.unwrap_err();
             assert_kind!(error, ErrorKind::Denied(_));
@@ -109,10 +106,7 @@ fn a_proxy_may_be_private() {
         });
     });
     let mut client = client_of(&net, guarded(AddressPolicy::deny_private()));
-    let mut run = |url: &str| -> Completion {
-        let call = Call::new(Request::get(url), Response::new());
-        client.perform(call.proxies(proxy("http")))
-    };
+    let mut run = |url: &str| client.perform(call(url).proxies(proxy("http")));
     // The address of the name is not known here.
     run("http://2.sim/").outcome.unwrap();
     denied(run("http://10.0.0.2/").outcome);
@@ -151,6 +145,6 @@ fn a_policy_for_proxies_and_one_for_names() {
     config.proxies = proxy("http");
     let mut client = client_of(&net, config);
     client.get("http://8.8.8.8/", &mut Response::new()).unwrap();
-    let call = Call::new(Request::get("http://2.sim/"), Response::new());
-    denied(client.perform(call.proxies(proxy("socks5"))).outcome);
+    let done = client.perform(call("http://2.sim/").proxies(proxy("socks5")));
+    denied(done.outcome);
 }

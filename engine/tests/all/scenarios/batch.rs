@@ -3,9 +3,9 @@
 use std::num::NonZeroUsize;
 
 use courser::net::sim::SimNet;
-use courser::{BatchConfig, BatchOrder, Call, HostConfig, Request, Response};
+use courser::{BatchConfig, BatchOrder, HostConfig, Response};
 
-use super::{Heard, MS, hear, host_client, next, target};
+use super::{Heard, MS, call, hear, host_client, next, target};
 
 /// Answers `/N` after N milliseconds with its target, `/never` not at all.
 fn served() -> (SimNet, Heard) {
@@ -20,10 +20,6 @@ fn served() -> (SimNet, Heard) {
         }
     });
     (net, heard)
-}
-
-fn call(target: &str) -> Call {
-    Call::new(Request::get(target), Response::new())
 }
 
 fn config(max_in_flight: usize, order: BatchOrder) -> BatchConfig {
@@ -68,11 +64,11 @@ fn other_calls_of_the_client_are_left_alone() {
     let (net, _) = served();
     let mut client = host_client(&net, HostConfig::default());
     for tag in 0..5 {
-        client.submit(call(&format!("/{}", 10 + 20 * tag)).tag(100 + tag));
+        client.submit(call(format!("/{}", 10 + 20 * tag)).tag(100 + tag));
     }
     let slow = client.submit(call("/3000").tag(7));
     let streamed = client.submit(call("/15").tag(8).streaming(true));
-    let calls = (0..20).map(|number| call(&format!("/{}", 5 * number)).tag(1));
+    let calls = (0..20).map(|number| call(format!("/{}", 5 * number)).tag(1));
     let results = client.call_many(calls, config(3, BatchOrder::Completion));
     assert_eq!(
         results

@@ -4,9 +4,9 @@ use std::cell::Cell;
 
 use courser::net::sim::{Peer, SimNet};
 use courser::policy::{RetryOn, RetryRule, Statuses};
-use courser::{Call, Client, Config, CookieJar, Redirects, Request, Response};
+use courser::{Client, Config, CookieJar, Redirects, Request, Response};
 
-use super::{Heard, client_of, hear, target, told};
+use super::{Heard, call, client_of, hear, target, told};
 
 /// A client with this jar that follows redirects, and two hosts that answer a target with that status and these headers.
 fn world(
@@ -103,7 +103,7 @@ fn cookies_are_kept_of_answers_that_are_retried_or_cut() {
 fn a_call_without_cookies_sends_none_and_keeps_none() {
     let (mut client, heard) = world(&CookieJar::new(), |_| "200 OK\r\nSet-Cookie: a=1");
     let mut run = |without: bool| {
-        let mut call = Call::new(Request::get("http://1.sim/"), Response::new());
+        let mut call = call("http://1.sim/");
         if without {
             call = call.without_cookies();
         }

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet};
 use courser::{
-    AddressPolicy, Answer, Call, Caps, Client, Config, ErrorKind, HostConfig, Proxies, Request,
-    Response,
+    AddressPolicy, Answer, Caps, Client, Config, ErrorKind, HostConfig, Proxies, Request, Response,
 };
 
-use super::{MS, Script, client_of, ip, near, place};
+use super::{MS, Script, call, client_of, ip, near, place, rest};
 
 fn ok(peer: &mut Peer<'_>, _: &[u8]) {
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
@@ -35,21 +34,20 @@ fn calls_with_an_address_policy_of_their_own_share_no_connection_with_others() {
     net.listen(place(1), Link::default(), Script(ok));
     let mut client = client_of(&net, Config::default());
     client.get("http://1.sim/", &mut Response::new()).unwrap();
-    let mut call = |allowed: &Arc<AddressPolicy>| {
-        let call = Call::new(Request::get("http://1.sim/"), Response::new());
-        client.perform(call.addresses(Arc::clone(allowed)))
+    let mut run = |allowed: &Arc<AddressPolicy>| {
+        client.perform(call("http://1.sim/").addresses(Arc::clone(allowed)))
     };
     let public = Arc::new(AddressPolicy::deny_private());
     for _ in 0..2 {
-        let error = call(&public).outcome.unwrap_err();
+        let error = run(&public).outcome.unwrap_err();
         assert_kind!(error, ErrorKind::Denied(denied) if *denied == ip(1));
     }
     let all = Arc::new(AddressPolicy::allow_all());
     assert_eq!(
-        [(); 3].map(|()| call(&all).report.reused()),
+        [(); 3].map(|()| run(&all).report.reused()),
         [false, true, true]
     );
-    assert!(!call(&Arc::new(AddressPolicy::allow_all())).report.reused());
+    assert!(!run(&Arc::new(AddressPolicy::allow_all())).report.reused());
 }
 
 /// The trap: connections above a lowered total stay open as long as their hosts have calls.
@@ -61,13 +59,10 @@ fn connections_above_a_lowered_total_end() {
     }
     let mut client = client_of(&net, caps(4, 8));
     let get = |client: &mut Client<SimNet>, n: u8| {
-        let url = format!("http://{n}.sim/");
-        client.submit(Call::new(Request::get(url), Response::new()));
+        client.submit(call(format!("http://{n}.sim/")));
     };
     let finish = |client: &mut Client<SimNet>| {
-        while let Some(done) = client.wait(None).unwrap().done() {
-            done.outcome.unwrap();
-        }
+        assert!(rest(client).iter().all(|done| done.outcome.is_ok()));
     };
     for n in [1, 1, 2, 3] {
         get(&mut client, n);
@@ -160,8 +155,7 @@ fn a_client_waits_without_calls_until_it_is_woken() {
     assert!(woken.is_none());
     assert_eq!(client.now(), began);
     // Nobody listens there.
-    let request = Request::get("http://10.0.0.2/");
-    client.submit(Call::new(request, Response::new()).tag(7));
+    client.submit(call("http://10.0.0.2/").tag(7));
     let done = client.wait_or_wake(Some(minute)).expect("it waits");
     assert_eq!(done.expect("a completion").tag, 7);
 }

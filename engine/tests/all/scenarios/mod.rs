@@ -25,7 +25,10 @@ use courser::net::sim::{
     Trace,
 };
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
-use courser::{Answer, Client, Completion, Config, HostClient, HostConfig, HttpClient, Upstream};
+use courser::{
+    Answer, BodyRead, Call, CallId, Client, Completion, Config, Error, HostClient, HostConfig,
+    HttpClient, Request, Response, Upstream,
+};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -73,6 +76,29 @@ fn next(client: &mut impl HttpClient) -> Completion {
 /// The completions until no call is in flight.
 fn rest(client: &mut impl HttpClient) -> Vec<Completion> {
     std::iter::from_fn(|| client.wait(None).unwrap().done()).collect()
+}
+
+/// A GET.
+fn call(target: impl Into<String>) -> Call {
+    Call::new(Request::get(target), Response::new())
+}
+
+/// Reads a body to its end, and returns the request, if the call had kept it, and the length of the body.
+fn read_to_end(
+    client: &mut HostClient<SimNet>,
+    id: CallId,
+) -> Result<(Option<Request>, usize), Error> {
+    let mut length = 0;
+    loop {
+        match client.read_body(id, &mut [0; 99])? {
+            BodyRead::Data(n) => length += n,
+            BodyRead::Pending => {
+                client.wait(None).unwrap().done();
+                client.readable_body();
+            }
+            BodyRead::End { request, .. } => return Ok((request, length)),
+        }
+    }
 }
 
 /// A client of these hosts.

@@ -13,7 +13,7 @@ use courser::{
     PipelineConfig, Request, Response, Sent, Timeouts, Upstream,
 };
 
-use super::{MS, Script, host_client, next, place, rest, silent, upstream};
+use super::{MS, Script, call, host_client, next, place, rest, silent, upstream};
 
 fn one() -> HostConfig {
     HostConfig {
@@ -156,8 +156,8 @@ fn calls_that_do_not_wait_learn_of_the_shortage() {
     let held = |_: &mut Peer<'_>, _: &[u8]| {};
     let (mut client, net) = client_with(config, SimNet::new(1), Link::default(), held);
     net.set_descriptors(1);
-    client.submit(Call::new(Request::get("/"), Response::new()).tag(1));
-    client.submit(Call::new(Request::get("/"), Response::new()).tag(2));
+    client.submit(call("/").tag(1));
+    client.submit(call("/").tag(2));
     let done = next(&mut client);
     let error = done.outcome.unwrap_err();
     assert_kind!(error, ErrorKind::Shortage(_));
@@ -170,13 +170,15 @@ fn each_stall_ends_by_the_limit_of_its_phase() {
         total: None,
         queue: None,
         connect: Some(100 * MS),
+        handshake: Some(150 * MS),
         write: Some(200 * MS),
         first_byte: Some(300 * MS),
         between_bytes: Some(400 * MS),
         ..Timeouts::none()
     };
-    let cases: [(&str, TimeLimit, Phase, u32); 6] = [
+    let cases: [(&str, TimeLimit, Phase, u32); 7] = [
         ("connect", TimeLimit::Connect, Phase::Connect, 100),
+        ("handshake", TimeLimit::Handshake, Phase::Tls, 152),
         ("send", TimeLimit::Write, Phase::Send, 202),
         ("answer", TimeLimit::FirstByte, Phase::FirstByte, 302),
         ("head", TimeLimit::BetweenBytes, Phase::Head, 404),
@@ -196,20 +198,26 @@ fn each_stall_ends_by_the_limit_of_its_phase() {
             timeouts: limits.clone(),
             ..one()
         };
-        let (mut client, net) =
-            client_with(config, SimNet::new(1), link, move |peer, _| match silent {
-                "send" => peer.stop_reading(),
-                "head" => peer.send("HTTP/1.1 200"),
-                "body" => peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"),
-                "slow body" => {
-                    peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
-                    for byte in ["a", "b"] {
-                        peer.wait(300 * MS);
-                        peer.send(byte);
-                    }
+        let net = SimNet::new(1);
+        let server = move |peer: &mut Peer<'_>, _: &[u8]| match silent {
+            "send" => peer.stop_reading(),
+            "head" => peer.send("HTTP/1.1 200"),
+            "body" => peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"),
+            "slow body" => {
+                peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n");
+                for byte in ["a", "b"] {
+                    peer.wait(300 * MS);
+                    peer.send(byte);
                 }
-                _ => {}
-            });
+            }
+            _ => {}
+        };
+        net.listen(place(1), link, Script(server));
+        let upstream = match silent {
+            "handshake" => upstream().with_tls("a.example"),
+            _ => upstream(),
+        };
+        let mut client = HostClient::with_net(upstream, config, net.clone()).unwrap();
         let mut request = Request::new("PUT", "/");
         if silent == "send" {
             request.body(vec![0; 100_000]);
@@ -251,7 +259,7 @@ fn slow() -> (HostClient<SimNet>, SimNet) {
 
 fn submit(client: &mut HostClient<SimNet>, count: usize) {
     for _ in 0..count {
-        client.submit(Call::new(Request::get("/"), Response::new()));
+        client.submit(call("/"));
     }
 }
 
@@ -315,7 +323,7 @@ fn a_limit_of_a_call_ends_the_connection_that_is_opened_for_it_and_no_other() {
         ..HostConfig::default()
     };
     let (mut client, net) = client_with(config, SimNet::new(1), silent(), |_, _| {});
-    let call = |tag| Call::new(Request::get("/"), Response::new()).tag(tag);
+    let call = |tag| call("/").tag(tag);
     let within = |tag, ms: u32| call(tag).timeouts(connecting_within(Some(ms * MS)));
     client.submit(call(500));
     client.submit(within(100, 100));
@@ -343,7 +351,7 @@ fn a_limit_of_a_call_that_is_gone_ends_no_other_call() {
         ..one()
     };
     let (mut client, net) = client_with(config, SimNet::new(1), silent(), |_, _| {});
-    let call = || Call::new(Request::get("/"), Response::new());
+    let call = || call("/");
     let gone = client.submit(call().timeouts(connecting_within(Some(100 * MS))));
     client.submit(call());
     let began = net.now();
@@ -402,7 +410,7 @@ fn an_answer_that_nobody_waits_for_is_awaited_for_5_s_once_it_is_next() {
     let began = net.now();
     let mut ids = Vec::new();
     for (tag, target) in [(1, "/a"), (2, "/b"), (3, "/c")] {
-        ids.push(client.submit(Call::new(Request::get(target), Response::new()).tag(tag)));
+        ids.push(client.submit(call(target).tag(tag)));
     }
     assert!(client.wait(Some(500 * MS)).unwrap().done().is_none());
     assert!(client.cancel(ids[1]));
@@ -423,7 +431,7 @@ fn a_server_that_forgets_requests_gets_one_at_a_time() {
     let mut client = pipeline(&net, |peer, _| peer.send(answer("a", 0)));
     let run = |client: &mut PipelineClient<SimNet>| {
         for tag in 0..4 {
-            let call = Call::new(Request::get("/a"), Response::new());
+            let call = call("/a");
             client.submit(call.tag(tag).timeout(1000 * MS));
         }
         let mut ended = rest(client);
@@ -485,7 +493,7 @@ fn a_surplus_answer_in_a_pipeline_is_nobodys() {
         });
         for opened in [1, 2] {
             for _ in 0..3 {
-                client.submit(Call::new(Request::get("/"), Response::new()));
+                client.submit(call("/"));
             }
             let ended = rest(&mut client);
             assert_eq!(ended.len(), 3);
@@ -512,7 +520,7 @@ fn a_pipelined_call_keeps_a_short_limit() {
         net.listen(place(1), wide(), Script(|_: &mut Peer<'_>, _: &[u8]| {}));
         let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
         let mut config = PipelineConfig::default();
-        let mut call = Call::new(Request::get("/"), Response::new());
+        let mut call = call("/");
         match own {
             true => call = call.timeouts(impatient.clone()),
             false => config.host.timeouts = impatient.clone(),
@@ -558,7 +566,7 @@ fn pending_calls_above_the_limit_wait_or_fail() {
             config.overflow = overflow;
         });
         for tag in 0..8 {
-            client.submit(Call::new(Request::get("/"), Response::new()).tag(tag));
+            client.submit(call("/").tag(tag));
         }
         let mut failed = Vec::new();
         while let Some(done) = client.wait(None).unwrap().done() {
@@ -578,7 +586,7 @@ fn a_delay_gathers_what_is_submitted_meanwhile() {
     let (mut client, net) =
         pipeline_with(|config| config.max_batch_delay = Duration::from_secs(3600));
     let began = net.now();
-    client.submit(Call::new(Request::get("/"), Response::new()));
+    client.submit(call("/"));
     assert!(client.wait(Some(1000 * MS)).unwrap().done().is_none());
     // So much that it does not wait for more.
     let mut large = Request::new("PUT", "/");
@@ -599,12 +607,8 @@ fn one_calls_limits_and_codings_are_its_own_in_a_pipeline() {
     };
     let mut coded = Request::get("/");
     coded.decode(Codings::all());
-    client.submit(Call::new(Request::get("/"), Response::new()));
-    client.submit(
-        Call::new(Request::get("/"), Response::new())
-            .tag(1)
-            .limits(tight),
-    );
+    client.submit(call("/"));
+    client.submit(call("/").tag(1).limits(tight));
     client.submit(Call::new(coded, Response::new()).tag(2));
     while let Some(done) = client.wait(None).unwrap().done() {
         // The connection of the failed call is gone; the call behind it was sent again.

@@ -11,11 +11,11 @@ use courser::error::TimeLimit;
 use courser::net::Net as _;
 use courser::net::sim::{Peer, SimNet};
 use courser::{
-    Call, Config, ErrorKind, HostClient, HostConfig, Observer, ObserverEvent, Phase, Rate, Request,
+    Config, ErrorKind, HostClient, HostConfig, Observer, ObserverEvent, Phase, Rate, Request,
     Response,
 };
 
-use super::{MS, Script, client_of, host_client, near, next, place, rest, silent};
+use super::{MS, Script, call, client_of, host_client, near, next, place, rest, silent};
 
 /// Listens at the first `hosts` places, and notes when requests come, in milliseconds.
 fn listen(net: &SimNet, hosts: u8) -> Rc<RefCell<Vec<u128>>> {
@@ -40,10 +40,6 @@ fn rate(count: u64, per: Duration, burst: u64) -> Rate {
     }
 }
 
-fn get(path: &str) -> Call {
-    Call::new(Request::get(path), Response::new())
-}
-
 #[test]
 fn a_call_that_waits_for_a_rate_holds_no_connection_and_is_counted() {
     let net = SimNet::new(1);
@@ -63,7 +59,7 @@ fn a_call_that_waits_for_a_rate_holds_no_connection_and_is_counted() {
     };
     let mut client = host_client(&net, config);
     for tag in 1..=2 {
-        client.submit(get("/").tag(tag));
+        client.submit(call("/").tag(tag));
     }
     let first = next(&mut client);
     assert!(!first.report.held());
@@ -93,10 +89,10 @@ fn a_host_that_comes_late_gets_its_turn_and_one_that_is_not_there_takes_none() {
     let times = listen(&net, 30);
     net.listen(place(31), silent(), Script(|_: &mut Peer<'_>, _: &[u8]| {}));
     let mut client = client_of(&net, config);
-    client.submit(get("http://31.sim/").tag(31));
+    client.submit(call("http://31.sim/").tag(31));
     for host in 1..=20 {
         for _ in 0..10 {
-            client.submit(get(&format!("http://{host}.sim/")).tag(host));
+            client.submit(call(format!("http://{host}.sim/")).tag(host));
         }
     }
     let began = net.now();
@@ -104,7 +100,7 @@ fn a_host_that_comes_late_gets_its_turn_and_one_that_is_not_there_takes_none() {
         client.wait(Some(100 * MS)).unwrap().done();
     }
     let submitted = net.now();
-    client.submit(get("http://25.sim/").tag(25));
+    client.submit(call("http://25.sim/").tag(25));
     let mut failed = 0;
     while let Some(done) = client.wait(None).unwrap().done() {
         match done.outcome {
@@ -146,13 +142,11 @@ fn a_host_is_not_forgotten_before_its_time() {
     client.maintain(30_000 * MS).unwrap();
     // Two thousand other hosts do not displace it.
     for port in 1000..3000 {
-        client.submit(get(&format!("http://1.sim:{port}/")));
+        client.submit(call(format!("http://1.sim:{port}/")));
     }
     rest(&mut client);
-    client
-        .perform(get("http://1.sim/").timeout(60_000 * MS))
-        .outcome
-        .unwrap();
+    let done = client.perform(call("http://1.sim/").timeout(60_000 * MS));
+    done.outcome.unwrap();
     assert_eq!(*times.borrow(), [0, 60_000]);
     client.maintain(80_000 * MS).unwrap();
     client.maintain(MS).unwrap();
@@ -230,7 +224,7 @@ fn the_deadline_holds_while_bytes_are_held_back() {
     };
     let mut client = bulk_client(&net, config);
     let began = net.now();
-    let done = client.perform(get("/100000").timeout(2345 * MS));
+    let done = client.perform(call("/100000").timeout(2345 * MS));
     let error = done.outcome.unwrap_err();
     assert_kind!(error, ErrorKind::Timeout(TimeLimit::Total));
     assert_eq!(net.now() - began, 2345 * MS);

@@ -12,11 +12,11 @@ use courser::error::{LimitExceeded, TimeLimit};
 use courser::net::Net as _;
 use courser::net::sim::{Link, Peer, SimNet};
 use courser::{
-    BatchConfig, BodyRead, Bytes, Call, CallId, Error, ErrorKind, HostClient, HostConfig, Misuse,
-    Phase, PipelineClient, PipelineConfig, Request, Response, Timeouts,
+    BatchConfig, Bytes, Call, CallId, Error, ErrorKind, HostClient, HostConfig, Misuse, Phase,
+    PipelineClient, PipelineConfig, Request, Response, Timeouts,
 };
 
-use super::{Script, host_client, near, next, place, rest, upstream};
+use super::{Script, call, host_client, near, next, place, read_to_end, rest, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -53,26 +53,8 @@ fn read_all(client: &mut HostClient<SimNet>) -> Result<usize, courser::Error> {
     read_to_end(client, body.unwrap()).map(|(_, length)| length)
 }
 
-/// Reads a body to its end, and returns the request, if the call had kept it, and the length of the body.
-fn read_to_end(
-    client: &mut HostClient<SimNet>,
-    id: CallId,
-) -> Result<(Option<Request>, usize), courser::Error> {
-    let mut length = 0;
-    loop {
-        match client.read_body(id, &mut [0; 99])? {
-            BodyRead::Data(n) => length += n,
-            BodyRead::Pending => {
-                client.wait(None).unwrap().done();
-                client.readable_body();
-            }
-            BodyRead::End { request, .. } => return Ok((request, length)),
-        }
-    }
-}
-
 fn streamed() -> Call {
-    Call::new(Request::get("/"), Response::new()).streaming(true)
+    call("/").streaming(true)
 }
 
 #[test]
@@ -154,6 +136,14 @@ fn upload(client: &mut HostClient<SimNet>, length: usize) -> (CallId, Arc<Atomic
     request.body_stream(source, Some(length as u64));
     let id = client.submit(Call::new(request, Response::new()));
     (id, ready)
+}
+
+/// Soon full.
+fn narrow() -> Link {
+    Link {
+        window: 1_000,
+        ..Link::default()
+    }
 }
 
 fn without_total() -> Timeouts {
@@ -253,9 +243,9 @@ fn a_client_can_be_used_after_the_panic_of_a_source() {
     assert_eq!((client.in_flight(), net.open_streams()), (0, 0));
 
     // Other calls go on, and each call completes.
-    client.submit(Call::new(Request::get("/"), Response::new()).tag(1));
+    client.submit(call("/").tag(1));
     client.submit(Call::new(panics(), Response::new()).tag(2));
-    client.submit(Call::new(Request::get("/"), Response::new()).tag(3));
+    client.submit(call("/").tag(3));
     caught(&mut || _ = client.wait(None));
     let ended = rest(&mut client).into_iter();
     let mut outcomes: Vec<_> = ended.map(|done| (done.tag, done.outcome)).collect();
@@ -269,12 +259,8 @@ fn a_client_can_be_used_after_the_panic_of_a_source() {
 
 #[test]
 fn after_the_pause_of_a_source_the_limits_count_anew() {
-    let link = Link {
-        window: 1_000,
-        ..Link::default()
-    };
     let deaf = |peer: &mut Peer<'_>, _: &[u8]| peer.stop_reading();
-    let (mut client, net) = client(without_total(), link, deaf);
+    let (mut client, net) = client(without_total(), narrow(), deaf);
     let (id, ready) = upload(&mut client, 100_000);
     assert!(client.wait(Some(100 * SECOND)).unwrap().done().is_none());
     ready.store(100_000, SeqCst);
@@ -323,13 +309,6 @@ fn early(
         }
     };
     (script, received)
-}
-
-fn narrow() -> Link {
-    Link {
-        window: 1_000,
-        ..Link::default()
-    }
 }
 
 fn put(length: usize) -> Call {
@@ -425,7 +404,7 @@ fn calls_that_hold_too_much_together_fail_and_the_others_go_on() {
     };
     let mut all = client(LIMIT);
     for _ in 0..4 {
-        all.submit(Call::new(Request::get("/"), Response::new()));
+        all.submit(call("/"));
     }
     let (mut failed, mut served) = (0, 0);
     while let Some(done) = all.wait(None).unwrap().done() {
@@ -471,7 +450,7 @@ fn pipelined_answers_count_until_they_are_taken() {
     config.host.max_connections = NonZeroUsize::MIN;
     let mut client = PipelineClient::with_net(upstream(), config, net).unwrap();
     for _ in 0..4 {
-        client.submit(Call::new(Request::get("/"), Response::new()));
+        client.submit(call("/"));
     }
     client.maintain(10 * SECOND).unwrap(); // until all have ended, and none is taken
     let ended = rest(&mut client);

@@ -1,13 +1,14 @@
-//! TLS over real sockets, with rustls's server as the peer: whose identity a call has, peers that stall, and ends of
-//! connections. Certificates, versions, names, resumption, alerts and records are in `engine/src/net/tls/tests.rs`.
+//! TLS over real sockets, with rustls's server as the peer: whose identity a call has, and ends of
+//! connections. Certificates, versions, names, resumption, alerts and records are in `engine/src/net/tls/tests.rs`;
+//! handshakes that stall are in `engine/tests/all/scenarios/one_host.rs`.
 
 use std::process::Command;
 use std::time::Duration;
 
-use courser::error::{PeerFault, TimeLimit, TlsFault};
+use courser::error::{PeerFault, TlsFault};
 use courser::{
-    Call, Client, ErrorKind, Phase, Redirects, Report, Request, Response, Sent, Timeouts,
-    TlsConfig, TlsIdentity,
+    Call, Client, ErrorKind, Phase, Redirects, Report, Request, Response, Sent, TlsConfig,
+    TlsIdentity,
 };
 use tests::alone::{is_alone, itself};
 use tests::clients::{any_client, any_config, assert_none_left, run};
@@ -107,34 +108,6 @@ fn keys_are_logged() {
             ..authority.trusted()
         });
         get(&mut client, &url(&server));
-    }
-}
-
-// ---- handshakes that fail or do not end
-
-#[test]
-fn silence_ends_by_the_limit_and_by_the_deadline() {
-    let (authority, _) = good();
-    let soon = Some(Duration::from_millis(60));
-    for limit in [TimeLimit::Handshake, TimeLimit::Total] {
-        let mut timeouts = Timeouts::none();
-        match limit {
-            TimeLimit::Total => timeouts.total = soon,
-            _ => timeouts.handshake = soon,
-        }
-        let server = Server::play([connection()]);
-        let mut client = client(authority.trusted());
-        let call = Call::new(Request::get(url(&server)), Response::new());
-        let done = run(&mut client, [call.timeouts(timeouts)]).remove(0);
-        let error = done.outcome.unwrap_err();
-        assert_kind!(error, ErrorKind::Timeout(by) if *by == limit);
-        // A busy machine may not have connected by then.
-        assert!(
-            matches!(error.phase(), Phase::Tls | Phase::Connect),
-            "{error:?}"
-        );
-        assert_eq!(error.sent(), Sent::Nothing);
-        assert_none_left(client, [&server]);
     }
 }
 
