@@ -108,11 +108,6 @@ impl Server {
         self.shared.log().accepted
     }
 
-    /// How many connections have ended, closed by the client or by the server.
-    pub fn ended(&self) -> usize {
-        self.shared.log().ended
-    }
-
     /// Every request so far, in the order in which their last byte arrived.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.log().requests.clone()
@@ -140,23 +135,14 @@ impl Server {
         self.shared.log().sessions.clone()
     }
 
-    /// Waits until `count` connections are over.
-    pub fn wait_ended(&self, count: usize) {
-        self.wait(&format!("{count} ended"), |log| log.ended >= count);
-    }
-
     /// Waits until every accepted connection is over: with the client gone, none of its sockets may be left.
     pub fn wait_all_ended(&self) {
-        self.wait("all connections ended", |log| log.ended == log.accepted);
-    }
-
-    fn wait(&self, what: &str, mut done: impl FnMut(&Log) -> bool) {
-        let (log, timeout) = self
-            .shared
-            .changed
-            .wait_timeout_while(self.shared.log(), PATIENCE, |log| !done(log))
+        let log = self.shared.log();
+        let is_served = |log: &mut Log| log.ended < log.accepted;
+        let (log, timeout) = (self.shared.changed)
+            .wait_timeout_while(log, PATIENCE, is_served)
             .unwrap_or_else(PoisonError::into_inner);
-        assert!(!timeout.timed_out(), "waited in vain for {what}: {log:?}");
+        assert!(!timeout.timed_out(), "connections have not ended: {log:?}");
     }
 }
 

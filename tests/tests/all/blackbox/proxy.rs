@@ -443,11 +443,7 @@ fn insecure() -> TlsConfig {
 
 #[test]
 fn the_proxies_of_one_call_hold_for_it_alone() {
-    let (ours, its) = (
-        Server::every(connection().always(OK)),
-        Server::every(connection().always(OK)),
-    );
-    let direct = Server::every(connection().always(OK));
+    let [ours, its, direct] = [(); 3].map(|()| Server::every(connection().always(OK)));
     let url = format!("http://{}/", direct.address());
     let mut client = client(all("http", &ours), TlsConfig::default());
     let own = all("http", &its);

@@ -70,6 +70,14 @@ impl Peer {
         }
         config
     }
+
+    fn upgrade(&self, way: Way, server: &Server) -> (Client, Upgraded) {
+        let (mut client, mut response) = (any_client(self.config(way, server)), Response::new());
+        let called = client.call(&mut request(way, server), &mut response);
+        called.unwrap();
+        assert_eq!((response.status(), response.body()), (101, &b""[..]));
+        (client, response.take_upgraded().expect("the connection"))
+    }
 }
 
 fn request(way: Way, server: &Server) -> Request {
@@ -83,15 +91,6 @@ fn request(way: Way, server: &Server) -> Request {
         .add_header("Connection", "Upgrade")
         .add_header("Upgrade", "raw");
     request
-}
-
-fn upgrade(client: &mut Client, way: Way, server: &Server) -> Upgraded {
-    let mut response = Response::new();
-    client
-        .call(&mut request(way, server), &mut response)
-        .unwrap();
-    assert_eq!((response.status(), response.body()), (101, &b""[..]));
-    response.take_upgraded().expect("the connection")
 }
 
 fn million() -> Vec<u8> {
@@ -151,8 +150,7 @@ fn a_stream_that_ends_without_notice_is_truncated_under_tls() {
     let peer = Peer::new();
     for way in WAYS {
         let server = peer.serve(way, Script::close);
-        let mut client = any_client(peer.config(way, &server));
-        let mut connection = upgrade(&mut client, way, &server);
+        let (_client, mut connection) = peer.upgrade(way, &server);
         let mut came = Vec::new();
         let end = connection.read_to_end(&mut came);
         assert_eq!(came, b"hello");
@@ -166,8 +164,7 @@ fn a_stream_that_ends_without_notice_is_truncated_under_tls() {
         }
         // There is nothing to say to a peer that has cut the connection.
         let server = peer.serve(way, Script::reset);
-        let mut client = any_client(peer.config(way, &server));
-        let mut connection = upgrade(&mut client, way, &server);
+        let (_client, mut connection) = peer.upgrade(way, &server);
         server.wait_all_ended();
         let _ = connection.read_to_end(&mut came);
         connection.shutdown().unwrap();
@@ -180,8 +177,7 @@ fn reads_wait_as_long_as_they_are_told() {
     for way in WAYS {
         let gate = Gate::new();
         let server = peer.serve(way, |script| script.wait(&gate).send("late"));
-        let mut client = any_client(peer.config(way, &server));
-        let mut connection = upgrade(&mut client, way, &server);
+        let (_client, mut connection) = peer.upgrade(way, &server);
         let mut early = [0; 5];
         connection.read_exact(&mut early).unwrap();
         let mut rest = [0; 4];
@@ -214,8 +210,7 @@ fn writes_wait_as_long_as_they_are_told() {
             let read = script.wait(&gate).take(sent.len());
             read.send(million()).close_notify()
         });
-        let mut client = any_client(peer.config(way, &server));
-        let mut connection = upgrade(&mut client, way, &server);
+        let (_client, mut connection) = peer.upgrade(way, &server);
         let limit = Duration::from_millis(20);
         connection.set_write_timeout(Some(limit)).unwrap();
         let (mut at, mut waits) = (0, 0);
@@ -278,8 +273,7 @@ fn only_a_plain_connection_is_given_away_as_a_descriptor() {
     let peer = Peer::new();
     for way in WAYS {
         let server = peer.serve(way, |script| script.take(4).send("pong"));
-        let mut client = any_client(peer.config(way, &server));
-        let mut connection = upgrade(&mut client, way, &server);
+        let (client, mut connection) = peer.upgrade(way, &server);
         drop(client);
         assert_eq!(connection.is_secure(), !matches!(way, Way::Plain));
         let mut first = [0; 2];

@@ -20,7 +20,7 @@ fn t13b_an_answer_followed_by_a_reset_is_delivered_not_the_broken_pipe() {
     drive_until(&mut client, "the head is there", |_, _| gate.arrived() == 1);
     // Answer and reset happen while the client looks away, and then there is more to write: that write fails.
     gate.open();
-    server.wait_ended(1);
+    server.wait_all_ended();
     source.open_for_all();
     client.resume(id);
     let completion = drive_all(&mut client).remove(0);
