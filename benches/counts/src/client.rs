@@ -49,7 +49,7 @@ impl Subject {
             connections: 64,
             depth: 1,
             varies: false,
-            instructions: 2_610.0,
+            instructions: 2_090.0,
             system_calls: 2.1,
             run: host,
         },
@@ -58,7 +58,7 @@ impl Subject {
             connections: 64,
             depth: 1,
             varies: true,
-            instructions: 2_610.0,
+            instructions: 2_570.0,
             system_calls: 2.1,
             run: host,
         },
@@ -67,7 +67,7 @@ impl Subject {
             connections: 64,
             depth: 1,
             varies: false,
-            instructions: 2_890.0,
+            instructions: 2_410.0,
             system_calls: 2.1,
             run: |subject, server, rounds| {
                 let config = Config {
@@ -82,7 +82,7 @@ impl Subject {
             connections: 8,
             depth: 16,
             varies: false,
-            instructions: 2_660.0,
+            instructions: 1_900.0,
             system_calls: 0.2,
             run: |subject, server, rounds| {
                 let config = PipelineConfig {
