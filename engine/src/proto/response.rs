@@ -55,8 +55,7 @@ pub(super) struct Inner {
     pub(super) framing: Framing,
     /// The first head, if it was plain and in one read.
     pub(super) first: HeadParts,
-    /// Of this response nothing has come. The buffer has the first head of the response before, in case the next one is the
-    /// same.
+    /// The response was cleared, and no head has come since. The buffer has `first`, in case the next head is the same.
     is_cleared: bool,
     /// A range of `fields`.
     pub(super) trailers: Range<u32>,

@@ -10,7 +10,7 @@ use super::*;
 /// An operation of a driver, or an event. An operation without an object does nothing.
 #[derive(Clone, Debug)]
 enum Op {
-    Checkout,
+    Begin,
     /// A waiting call is cancelled or runs out of time.
     GiveUp(Index),
     /// An opening succeeds. If the flag is set, the jitter of the maximum age is at its highest, otherwise at its lowest.
@@ -37,7 +37,7 @@ fn op() -> impl Strategy<Value = Op> {
     let again = any::<bool>;
     let keep_alive = prop::option::weighted(0.3, 0u64..8);
     prop_oneof![
-        8 => Just(Op::Checkout),
+        8 => Just(Op::Begin),
         2 => which().prop_map(Op::GiveUp),
         6 => (which(), any::<bool>(), 0u8..3).prop_map(|(n, late, declines)| Op::Connected(n, late, declines)),
         2 => (which(), again()).prop_map(|(n, again)| Op::OpenFailed(n, again)),
@@ -169,7 +169,7 @@ impl World {
 
     fn run(&mut self, op: Op) {
         match op {
-            Op::Checkout => self.checkout(),
+            Op::Begin => self.begin(),
             Op::GiveUp(which) => self.give_up(which),
             Op::Connected(which, late, declines) => self.connected(which, late, declines),
             Op::OpenFailed(which, again) => self.open_failed(which, again),
@@ -194,7 +194,7 @@ impl World {
 
     // ---- operations
 
-    fn checkout(&mut self) {
+    fn begin(&mut self) {
         let call = self.name();
         let mut closed = Vec::new();
         let got = self.pool.take_idle(self.now, |conn| closed.push(conn));
