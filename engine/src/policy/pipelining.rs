@@ -67,19 +67,22 @@ pub(crate) struct PipelineLoads<C> {
 
 #[derive(Clone, Debug)]
 struct ConnLoad<C> {
-    /// `None`: not established.
-    conn: Option<C>,
+    conn: C,
     pending: usize,
-    /// Takes no more calls; those that it has are completed.
-    retiring: bool,
-    /// Its first call was lost on another connection before. Takes no other calls until that one is answered.
-    probing: bool,
+    takes: Takes,
 }
 
-impl<C> ConnLoad<C> {
-    fn is_open(&self) -> bool {
-        self.conn.is_some() && !self.retiring && !self.probing
-    }
+/// Whether a connection takes calls.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Takes {
+    Calls,
+    /// The first call of the connection was lost on another connection before. It takes no other call until that one is
+    /// answered.
+    OneOnProbation,
+    /// The calls that it has are completed.
+    NoMore,
+    /// There is no connection, or it is idle.
+    Nothing,
 }
 
 impl<C: Copy> PipelineLoads<C> {
@@ -103,19 +106,20 @@ impl<C: Copy> PipelineLoads<C> {
     pub(crate) fn begin(&mut self, at: usize, conn: C, probing: bool) {
         if at >= self.loads.len() {
             let none = ConnLoad {
-                conn: None,
+                conn,
                 pending: 0,
-                retiring: false,
-                probing: false,
+                takes: Takes::Nothing,
             };
             self.loads.resize(at + 1, none);
         }
         self.end(at);
         self.loads[at] = ConnLoad {
-            conn: Some(conn),
+            conn,
             pending: 1,
-            retiring: false,
-            probing,
+            takes: match probing {
+                true => Takes::OneOnProbation,
+                false => Takes::Calls,
+            },
         };
         self.pending += 1;
         self.note_fewer(at);
@@ -135,15 +139,19 @@ impl<C: Copy> PipelineLoads<C> {
             let fewer = load.pending.saturating_sub(calls);
             self.pending -= load.pending - fewer;
             load.pending = fewer;
-            load.probing = false;
+            if load.takes == Takes::OneOnProbation {
+                load.takes = Takes::Calls;
+            }
             self.note_fewer(at);
         }
     }
 
     /// A connection takes no more calls.
     pub(crate) fn retire(&mut self, at: usize) {
-        if let Some(load) = self.loads.get_mut(at) {
-            load.retiring = true;
+        if let Some(load) = self.loads.get_mut(at)
+            && load.takes != Takes::Nothing
+        {
+            load.takes = Takes::NoMore;
         }
     }
 
@@ -152,7 +160,7 @@ impl<C: Copy> PipelineLoads<C> {
         if let Some(load) = self.loads.get_mut(at) {
             self.pending -= load.pending;
             load.pending = 0;
-            load.conn = None;
+            load.takes = Takes::Nothing;
         }
     }
 
@@ -174,16 +182,14 @@ impl<C: Copy> PipelineLoads<C> {
         while self.fewest < limit {
             let mut fewest = limit;
             for _ in 0..self.loads.len() {
-                let at = if self.next < self.loads.len() {
-                    self.next
-                } else {
-                    0
-                };
-                self.next = at + 1;
-                let load = &self.loads[at];
-                if load.is_open() {
+                if self.next >= self.loads.len() {
+                    self.next = 0;
+                }
+                let load = &self.loads[self.next];
+                self.next += 1;
+                if load.takes == Takes::Calls {
                     if load.pending <= self.fewest {
-                        return load.conn;
+                        return Some(load.conn);
                     }
                     fewest = fewest.min(load.pending);
                 }
@@ -196,7 +202,9 @@ impl<C: Copy> PipelineLoads<C> {
     /// How many more calls this connection takes.
     pub(crate) fn room(&self, now: Time, at: usize) -> usize {
         match self.loads.get(at) {
-            Some(load) if load.is_open() => self.limit(now).saturating_sub(load.pending),
+            Some(load) if load.takes == Takes::Calls => {
+                self.limit(now).saturating_sub(load.pending)
+            }
             _ => 0,
         }
     }
@@ -247,7 +255,8 @@ impl<C: Copy> PipelineLoads<C> {
 
     /// Connections that have calls.
     pub(crate) fn conns(&self) -> impl Iterator<Item = C> {
-        self.loads.iter().filter_map(|load| load.conn)
+        let open = self.loads.iter().filter(|it| it.takes != Takes::Nothing);
+        open.map(|load| load.conn)
     }
 
     pub(crate) fn pending(&self) -> usize {
@@ -282,12 +291,12 @@ mod tests {
                     2 => loads.retire(at),
                     3 => loads.end(at),
                     _ => {
-                        let open = loads.loads.iter().filter(|load| load.is_open());
+                        let open = loads.loads.iter().filter(|load| load.takes == Takes::Calls);
                         let fewest = open.map(|load| load.pending).min().filter(|n| *n < 3);
                         let picked = loads.pick(now);
                         prop_assert_eq!(picked.map(|at| loads.loads[at].pending), fewest);
                         if let Some(at) = picked {
-                            prop_assert!(loads.loads[at].is_open() && loads.room(now, at) > 0);
+                            prop_assert!(loads.room(now, at) > 0);
                             loads.add_call(at);
                         }
                     }
