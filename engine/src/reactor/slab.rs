@@ -120,23 +120,25 @@ impl<T, K> Slab<T, K> {
         }
         slot.generation = slot.generation.checked_add(1).unwrap_or(NonZeroU32::MIN);
         self.free.push(key.index);
+        let mut index = key.index as usize;
         if self.free.len() > room::KEPT && self.free.len() == slots {
-            return self.give_back(key);
+            index = 0;
+            self.give_back(key);
         }
         // The value is taken last, so that it is moved only once.
-        slot.value.take()
+        self.slots.get_mut(index)?.value.take()
     }
 
-    /// Takes out the last element, and gives back the memory of all slots but the first ones.
+    /// Puts the last element into the first slot, and gives back the memory of all slots but the first ones.
     #[cold]
-    fn give_back(&mut self, last: Key<K>) -> Option<T> {
-        let value = self.slots.get_mut(last.index as usize)?.value.take();
+    fn give_back(&mut self, last: Key<K>) {
+        let value = self.slots[last.index as usize].value.take();
+        self.slots[0].value = value;
         let given = self.slots.drain(room::KEPT..).map(|slot| slot.generation);
         self.generation = given.fold(self.generation, NonZeroU32::max);
         self.slots.shrink_to_fit();
         self.free.retain(|&index| (index as usize) < room::KEPT);
         self.free.shrink_to_fit();
-        value
     }
 }
 

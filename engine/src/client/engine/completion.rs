@@ -251,15 +251,17 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Makes the completion of a call that was in `done`.
     #[inline(always)] // so that the completion is constructed in its final place
     pub(super) fn complete(&mut self, key: CallKey) -> Option<Completion> {
-        if self.reactor.call(key)?.head == HeadState::Ready {
+        let call = self.reactor.call(key)?;
+        if call.head == HeadState::Ready {
             return self.complete_head(key);
         }
-        let mut call = self.reactor.remove_call(key)?;
-        tell_url::<R>(&mut call);
-        // With this check, a call without settings of its own does not pass the code that frees them.
-        if let Some(overrides) = call.overrides {
+        tell_url::<R>(call);
+        if let Some(overrides) = call.overrides.take() {
             drop(overrides);
         }
+        let call = self.reactor.remove_call(key)?;
+        // Nothing is left there. So no code that could free it follows the move of the call, which is one move then.
+        std::mem::forget(call.overrides);
         Some(Completion {
             id: CallId(key),
             tag: call.tag,
