@@ -216,13 +216,9 @@ impl Exchange {
     #[inline(always)] // on the path of every call
     pub(crate) fn begin(&mut self, request: &Request, mode: BodyMode) {
         self.request = request.outline();
-        self.send = match self.request {
-            Outline {
-                awaits_continue: true,
-                ..
-            }
-            | Outline { streams: true, .. } => SendState::Head(0),
-            Outline { length, .. } => SendState::Fixed(length),
+        self.send = match self.request.head_goes_first {
+            true => SendState::Head(0),
+            false => SendState::Fixed(self.request.length),
         };
         self.recv = RecvState::Head {
             scan: HeadScan::new(self.lenient),
@@ -384,7 +380,7 @@ impl Exchange {
         limits: &Limits,
     ) -> Result<usize, ErrorKind> {
         self.received += input.len() as u64;
-        let mut used = 0;
+        let mut used = self.take_usual(input, response, limits);
         while used < input.len() && !matches!(self.recv, RecvState::Done) {
             match self.handle_piece(&input[used..], response, limits)? {
                 0 => break,
@@ -396,6 +392,31 @@ impl Exchange {
         }
         self.received -= (input.len() - used) as u64;
         Ok(used)
+    }
+
+    /// Takes a whole response of the usual kind: its head is that of the response before, and says the length of its body
+    /// and nothing else. Returns its length, or 0 if the response is another one, or is not whole.
+    #[inline(always)] // on the path of every call
+    fn take_usual(&mut self, input: &[u8], response: &mut Response, limits: &Limits) -> usize {
+        let is_usual = self.request.is_usual
+            && matches!(self.recv, RecvState::Head { .. })
+            && matches!(self.send, SendState::Done)
+            && self.mode == BodyMode::Buffer;
+        let inner = &mut *response.0;
+        let (head, body) = (inner.kept_length(), inner.first_body);
+        let rest = input.len().saturating_sub(head) as u64;
+        if !is_usual
+            || body == 0
+            || body > rest
+            || limits.body_bytes.is_some_and(|most| body > most)
+            || inner.repeat_head(input, limits).is_none()
+        {
+            return 0;
+        }
+        let end = head + body as usize;
+        inner.body.extend_from_slice(&input[head..end]);
+        self.recv = RecvState::Done;
+        end
     }
 
     /// Parses one part of the response, or a head together with a body of known length, which is the usual case.
@@ -481,6 +502,7 @@ impl Exchange {
             inner.buffer.extend_from_slice(&input[..length]);
             inner.framing = Framing::of(&inner.buffer, &inner.fields);
             inner.first = inner.head.clone();
+            inner.first_body = inner.framing.only_length(&inner.head);
             length
         } else {
             match self.gather_head(input, response, limits)? {

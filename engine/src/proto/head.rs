@@ -195,6 +195,24 @@ pub(crate) struct Framing {
     pub(crate) keep_alive_timeout: Option<u32>,
 }
 
+impl Framing {
+    /// The length of the body, if the head is that of a usual answer and says nothing else about the body and the
+    /// connection; else 0.
+    pub(super) fn only_length(&self, head: &HeadParts) -> u64 {
+        let says_more = self.transfer_encoding != TransferEncoding::Absent
+            || self.close
+            || self.keep_alive_timeout.is_some();
+        match self.content_length {
+            Some(Ok(length))
+                if head.status == 200 && head.version == Version::Http11 && !says_more =>
+            {
+                length
+            }
+            _ => 0,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum TransferEncoding {
     #[default]

@@ -94,6 +94,10 @@ pub(super) struct Outline {
     pub(super) streams: bool,
     /// The body waits for 100 (Continue).
     pub(super) awaits_continue: bool,
+    /// The body is not sent together with the head: it is a stream, or waits.
+    pub(super) head_goes_first: bool,
+    /// Nothing in the request changes how a response is read.
+    pub(super) is_usual: bool,
     /// The method is [idempotent](Request::is_idempotent).
     pub(super) idempotent: bool,
     /// The request [may share](Request::unfit_for_pipeline) a connection.
@@ -535,15 +539,20 @@ impl Request {
 
     #[cold]
     fn compute_outline(&self) -> Outline {
+        let kind = match self.method_now() {
+            "HEAD" => RequestKind::Head,
+            "CONNECT" => RequestKind::Connect,
+            _ if self.asks_upgrade() => RequestKind::Upgrade,
+            _ => RequestKind::Ordinary,
+        };
         Outline {
-            kind: match self.method_now() {
-                "HEAD" => RequestKind::Head,
-                "CONNECT" => RequestKind::Connect,
-                _ if self.asks_upgrade() => RequestKind::Upgrade,
-                _ => RequestKind::Ordinary,
-            },
+            kind,
             streams: self.has_stream(),
             awaits_continue: self.expects().is_some(),
+            head_goes_first: self.has_stream() || self.expects().is_some(),
+            is_usual: kind == RequestKind::Ordinary
+                && !self.0.reading.ignores_length
+                && self.codings().is_empty(),
             idempotent: self.is_idempotent(),
             fits_pipeline: self.unfit_for_pipeline().is_none(),
             reading: self.0.reading,
@@ -972,6 +981,7 @@ impl Request {
     }
 
     /// Forgets the redirects of an earlier call.
+    #[inline]
     pub(crate) fn reset(&mut self) {
         if self.0.redirected.take().is_some() {
             self.invalidate();

@@ -55,6 +55,8 @@ pub(super) struct Inner {
     pub(super) framing: Framing,
     /// The first head, if it was plain and in one read.
     pub(super) first: HeadParts,
+    /// The length of the body behind `first`, if that head says nothing else about the body and the connection; else 0.
+    pub(super) first_body: u64,
     /// The response was cleared, and no head has come since. The buffer has `first`, in case the next head is the same.
     is_cleared: bool,
     /// A range of `fields`.
@@ -82,6 +84,7 @@ impl Response {
             head: HeadParts::default(),
             framing: Framing::default(),
             first: HeadParts::default(),
+            first_body: 0,
             is_cleared: false,
             trailers: 0..0,
             dropped_lines: 0,
@@ -198,6 +201,7 @@ impl Response {
     }
 
     /// Empties the response. Keeps its buffers, except for the memory above [the cap](Self::set_retained).
+    #[inline]
     pub fn clear(&mut self) {
         self.0.switched = None;
         self.0.url.clear();
@@ -213,14 +217,19 @@ impl Response {
         {
             inner.decoder = None;
         }
-        if inner.first.length() > inner.retained {
+        let mut kept = inner.kept_length();
+        if kept > inner.retained {
             inner.first = HeadParts::default();
+            kept = 0;
         }
         inner.is_cleared = true;
-        inner.buffer.truncate(inner.first.length());
-        inner.buffer.shrink_to(inner.retained);
+        inner.buffer.truncate(kept);
         inner.body.clear();
-        inner.body.shrink_to(inner.retained);
+        for buffer in [&mut inner.buffer, &mut inner.body] {
+            if buffer.capacity() > inner.retained {
+                buffer.shrink_to(inner.retained);
+            }
+        }
     }
 
     pub(crate) fn set_url(&mut self, url: &str) {
@@ -271,6 +280,12 @@ impl Response {
 }
 
 impl Inner {
+    /// The length of the head in `first`, which begins at 0.
+    #[inline]
+    pub(super) fn kept_length(&self) -> usize {
+        self.first.bytes.end as usize
+    }
+
     /// Takes the first head of the response before, if this response begins with the same bytes: servers often send the
     /// same head many times. So the head is neither parsed nor copied again. Returns its length.
     #[inline(always)] // into its only caller
@@ -278,8 +293,10 @@ impl Inner {
         if !std::mem::take(&mut self.is_cleared) {
             return None;
         }
-        let (length, count) = (self.first.length(), self.first.fields.end as usize);
-        let fits = length <= limits.longest_plain_head() && count <= limits.header_count;
+        let (length, count) = (self.kept_length(), self.first.fields.end as usize);
+        let fits = length <= limits.head_bytes
+            && length <= limits.header_line
+            && count <= limits.header_count;
         if length > 0 && fits && input.starts_with(&self.buffer) {
             self.head = self.first.clone();
             self.fields.set_len(count);
@@ -383,12 +400,6 @@ pub(super) struct HeadParts {
     pub(super) reason: Range<u32>,
     /// A range of the fields.
     pub(super) fields: Range<u32>,
-}
-
-impl HeadParts {
-    pub(super) fn length(&self) -> usize {
-        self.bytes.end as usize - self.bytes.start as usize
-    }
 }
 
 /// Header fields in slots that are kept when they are not in use. A parser fills them like an array and cannot grow

@@ -589,12 +589,12 @@ fn memory_above_the_cap_is_given_back() {
 }
 
 #[test]
-fn a_head_that_repeats_is_held_to_the_limits_of_its_own_call() {
+fn a_response_that_repeats_is_held_to_the_limits_of_its_own_call() {
     let (mut request, mut response) = (Request::get("/"), Response::new());
-    let input = b"HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 0\r\n\r\n".as_slice();
+    let input = b"HTTP/1.1 200 OK\r\nA: b\r\nContent-Length: 2\r\n\r\nhi".as_slice();
     let mut read =
         |limits| outcome_of(&mut request, &mut response, &[input], false, &limits, false);
-    assert_eq!(read(Limits::default()), "200 keep \"\"");
+    assert_eq!(read(Limits::default()), "200 keep \"hi\"");
     for limits in [
         Limits {
             header_count: 1,
@@ -608,9 +608,13 @@ fn a_head_that_repeats_is_held_to_the_limits_of_its_own_call() {
             head_bytes: 10,
             ..Limits::default()
         },
+        Limits {
+            body_bytes: Some(1),
+            ..Limits::default()
+        },
     ] {
         assert!(read(limits).starts_with("error Limit("));
-        assert_eq!(read(Limits::default()), "200 keep \"\"");
+        assert_eq!(read(Limits::default()), "200 keep \"hi\"");
     }
 }
 
