@@ -110,9 +110,10 @@ struct Deferred {
 struct Pipelining {
     /// Connections whose requests gather before they are sent.
     unflushed: Vec<ConnKey>,
-    /// The calls that were answered, of which the client has taken so many.
+    /// The calls that were answered.
     answered: Vec<CallKey>,
-    taken: usize,
+    /// A request that was sent behind another one was answered.
+    has_pipelined: bool,
 }
 
 /// What holds for every call of a reactor.

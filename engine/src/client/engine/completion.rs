@@ -22,6 +22,16 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.rules.retries.repeats_answers() || hooked.is_some_and(HookedEncoder::looks_at_answers)
     }
 
+    /// Whether calls end as soon as they are answered, and nothing else is to be done then.
+    #[inline]
+    pub(super) fn ends_at_once(&self) -> bool {
+        R::KEEPS_HOSTS
+            && !(self.looks_at_answers()
+                || self.telemetry.wants_ends()
+                || self.admission.is_on()
+                || self.rules.adaptive.is_on())
+    }
+
     /// A response is complete: the call ends, or follows a redirect.
     pub(super) fn finish(&mut self, key: CallKey) {
         if self.telemetry.observes()

@@ -7,10 +7,10 @@ use crate::client::progress::ActiveCall;
 use crate::client::router::Router;
 use crate::client::sharing::Sharing;
 use crate::client::telemetry::Telemetry;
-use crate::error::{ErrorKind, LimitExceeded, TimeLimit};
+use crate::error::{ErrorKind, LimitExceeded, Misuse, TimeLimit};
 use crate::net::Net;
 use crate::policy::{Next, WaitId};
-use crate::proto::{CloseReason, Reuse};
+use crate::proto::{BodyMode, CloseReason, Reuse};
 use crate::reactor::{CallKey, CallState, ConnKey, HostKey, PoolSlot};
 
 impl<R: Router, N: Net> Engine<R, N> {
@@ -43,6 +43,11 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
         };
         if let Err(misuse) = encoded {
+            return self.refuse(key, misuse);
+        }
+        if R::Sharing::IS_ON
+            && let Some(misuse) = unfit_for_pipeline(call)
+        {
             return self.refuse(key, misuse);
         }
         self.rules.retries.note_request(host, call);
@@ -396,4 +401,15 @@ impl<R: Router, N: Net> Engine<R, N> {
             self.telemetry.sending(key, call, remote, reused);
         }
     }
+}
+
+/// Why a call whose request is encoded cannot share a connection, if it cannot.
+#[inline]
+fn unfit_for_pipeline(call: &ActiveCall) -> Option<Misuse> {
+    let what = match call.mode {
+        BodyMode::Stream => Some("a streamed response"),
+        _ if call.request.was_encoded_for_pipeline() => None,
+        _ => call.request.unfit_for_pipeline(),
+    };
+    what.map(Misuse::NotPipelined)
 }

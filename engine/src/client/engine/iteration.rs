@@ -156,13 +156,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn process_events(&mut self) {
         loop {
             if R::Sharing::IS_ON {
-                // These were answered while other calls on their connections go on.
-                while let Some(key) = self.reactor.next_answered() {
-                    let call = self.reactor.call_ref(key);
-                    if call.is_some_and(|call| matches!(call.state, CallState::OnConn(_))) {
-                        self.answered(key);
-                    }
-                }
+                self.end_answered();
             }
             if let Some(event) = self.reactor.next_event() {
                 self.handle(event);
@@ -362,14 +356,36 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
+    /// Ends the calls that were answered while other calls on their connections go on.
+    fn end_answered(&mut self) {
+        if self.reactor.has_pipelined()
+            && let Some(pipelines) = self.sharing.pipelines()
+        {
+            pipelines.loads.trust();
+        }
+        let (now, is_plain) = (self.reactor.now(), self.ends_at_once());
+        let mut number = 0;
+        while let Some(key) = self.reactor.answered(number) {
+            number += 1;
+            let call = self.reactor.call(key);
+            let Some(call) = call.filter(|call| matches!(call.state, CallState::OnConn(_))) else {
+                continue;
+            };
+            if is_plain {
+                call.end(now, Ok(()));
+                self.deliveries.done.push_back(key);
+            } else {
+                self.answered(key);
+            }
+        }
+        self.reactor.clear_answered();
+    }
+
     /// A call has its answer from its connection.
     #[inline]
     fn answered(&mut self, key: CallKey) {
         if self.rules.adaptive.is_on() {
             self.note_latency(key);
-        }
-        if R::Sharing::IS_ON {
-            self.note_pipelined(key);
         }
         self.finish(key);
     }

@@ -38,7 +38,7 @@ use super::telemetry::Telemetry;
 use super::throttle::Throttling;
 use super::uploads::Uploads;
 use super::{BodyRead, Call, CallId, Completion, HostConfig, Report, Waited};
-use crate::client::progress::{ActiveCall, Reactor};
+use crate::client::progress::{ActiveCall, CallProgress, Reactor};
 use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::resolve::Resolver;
@@ -275,7 +275,10 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Takes over a call, which the next [`wait`](Self::wait) begins. Every call completes exactly once.
     pub fn submit(&mut self, call: Call) -> CallId {
         let now = self.reactor.now();
-        let is_awaited_upload = call.is_awaited && call.request.has_stream();
+        let client = CallProgress {
+            is_awaited: call.is_awaited && call.request.has_stream(),
+            ..CallProgress::default()
+        };
         self.rules.retries.note_overrides(call.overrides.as_deref());
         let key = self.reactor.insert_call(ActiveCall {
             tag: call.tag,
@@ -285,11 +288,9 @@ impl<R: Router, N: Net> Engine<R, N> {
             } else {
                 BodyMode::Buffer
             },
+            client,
             ..ActiveCall::new(now, call.request, call.response)
         });
-        if is_awaited_upload && let Some(call) = self.reactor.call(key) {
-            call.client.is_awaited = true;
-        }
         self.queue.submit(key, call.time);
         CallId(key)
     }

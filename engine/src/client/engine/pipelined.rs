@@ -3,36 +3,33 @@
 use super::Engine;
 use crate::client::router::Router;
 use crate::client::sharing::Sharing;
-use crate::error::{Error, LimitExceeded, Misuse, Sent};
+use crate::error::{Error, LimitExceeded, Sent};
 use crate::net::Net;
 use crate::policy::Overflow;
-use crate::proto::BodyMode;
 use crate::reactor::{CallKey, CallState, ConnKey, GiveUpOutcome, HostKey, PoolSlot};
 
 impl<R: Router, N: Net> Engine<R, N> {
     /// Dispatches a call whose request is encoded. The call gets a connection of its own while the pool may open more;
     /// else the call joins a connection that other calls use, or waits in the queue.
     pub(super) fn send_pipelined(&mut self, host_key: HostKey, key: CallKey) {
-        let now = self.reactor.now();
-        if let Some(misuse) = self.unfit(key) {
-            return self.refuse(key, misuse);
-        }
-        if !self.make_room(host_key) {
+        if let Some(pipelines) = self.sharing.pipelines()
+            && pipelines.overflow != Overflow::Wait
+            && !self.make_room(host_key)
+        {
             return self.too_many_pending(key);
         }
         if self.hosts.is_throttled() {
             return self.send_throttled(host_key, key);
         }
-        let is_full = self.hosts.cap.is_full();
+        let now = self.reactor.now();
         let (Some(host), Some(pipelines)) = (self.hosts.get(host_key), self.sharing.pipelines())
         else {
             return;
         };
         // Waiting calls come first. If one of them needs a new connection, the next free slot is for that call.
-        let host_full = host.pool.is_full();
-        let may_share = host.pool.any_idle().is_none() && host.pool.waiting() == 0;
-        let may_share = may_share && (host_full || is_full);
-        if may_share
+        let is_first = host.pool.waiting() == 0 && host.pool.any_idle().is_none();
+        if is_first
+            && (host.pool.is_full() || self.hosts.cap.is_full())
             && let Some(conn) = pipelines.loads.pick(now)
             && self.add_call(conn, key)
         {
@@ -41,28 +38,18 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.check_out(host_key, key);
     }
 
-    fn unfit(&mut self, key: CallKey) -> Option<Misuse> {
-        let call = self.reactor.call_ref(key)?;
-        let what = match call.mode {
-            BodyMode::Stream => Some("a streamed response"),
-            _ if call.request.was_encoded_for_pipeline() => None,
-            _ => call.request.unfit_for_pipeline(),
-        };
-        what.map(Misuse::NotPipelined)
-    }
-
-    /// Makes room for one more pending call; false if there is none.
+    /// Makes room for one more pending call, of a client whose calls do not wait for room; false if there is none.
     fn make_room(&mut self, host_key: HostKey) -> bool {
         let (Some(host), Some(pipelines)) = (self.hosts.get(host_key), self.sharing.pipelines())
         else {
             return false;
         };
         let pending = pipelines.loads.pending() + host.pool.waiting();
-        match pipelines.overflow {
-            _ if pending < pipelines.max_pending.get() => return true,
-            Overflow::Wait => return true,
-            Overflow::RefuseNewest => return false,
-            Overflow::DropOldestUnsent => {}
+        if pending < pipelines.max_pending.get() {
+            return true;
+        }
+        if pipelines.overflow == Overflow::RefuseNewest {
+            return false;
         }
         let unsent = pipelines.loads.conns();
         let unsent = unsent.filter_map(|conn| {
@@ -93,7 +80,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Adds a call to those of a connection; false if the connection takes no more.
     #[inline(always)] // on the path of every call
     pub(super) fn add_call(&mut self, conn: ConnKey, key: CallKey) -> bool {
-        let Some(slot) = self.reactor.join(conn, key) else {
+        let Some((slot, says_close)) = self.reactor.join(conn, key) else {
             return false;
         };
         if let Some(pipelines) = self.sharing.pipelines() {
@@ -105,7 +92,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.rules.adaptive.is_on() {
             self.set_first_byte_limit(conn);
         }
-        self.retire_if_last(slot, key);
+        self.retire_if_last(slot, says_close);
         true
     }
 
@@ -118,16 +105,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         let call = self.reactor.call_ref(key);
         let probing = call.is_some_and(|call| call.client.failures > 0 && !call.timestamps.reused);
         pipelines.loads.begin(slot.id.index(), conn, probing);
-        self.retire_if_last(slot, key);
+        let says_close = call.is_some_and(|call| call.request.says_close());
+        self.retire_if_last(slot, says_close);
         self.fill(slot, conn);
     }
 
     /// Retires the connection if this call is its last one: the request says `Connection: close`, or the connection has
     /// reached the number of requests that it may serve.
-    #[inline]
-    fn retire_if_last(&mut self, slot: PoolSlot, key: CallKey) {
-        let call = self.reactor.call_ref(key);
-        let says_close = call.is_some_and(|call| call.request.says_close());
+    #[inline(always)] // on the path of every call
+    fn retire_if_last(&mut self, slot: PoolSlot, says_close: bool) {
         if (says_close || self.hosts.pool_config().max_requests.is_some())
             && let Some(host) = self.hosts.get(slot.host)
             && let Some(pipelines) = self.sharing.pipelines()
@@ -245,18 +231,6 @@ impl<R: Router, N: Net> Engine<R, N> {
                 true => pipelines.loads.doubt(now),
                 false => pipelines.loads.distrust(now),
             }
-        }
-    }
-
-    /// A call has its answer: if it was sent while another answer was awaited, the server knows pipelining.
-    pub(super) fn note_pipelined(&mut self, key: CallKey) {
-        let times = self.reactor.call_ref(key).map(|call| &call.timestamps);
-        let in_front = times.and_then(|times| times.in_front);
-        let sent = times.and_then(|times| times.sent);
-        if sent.is_some_and(|sent| in_front.is_some_and(|in_front| sent < in_front))
-            && let Some(pipelines) = self.sharing.pipelines()
-        {
-            pipelines.loads.trust();
         }
     }
 

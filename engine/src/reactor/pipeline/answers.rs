@@ -44,9 +44,12 @@ impl<N: Net, C> Reactor<N, C> {
             false => Progress::before_more(&conn.stream, exchange),
         };
         conn.wait.since = self.now;
-        let slot = conn.slot;
+        let (slot, was_behind) = (conn.slot, pipeline.was_front_behind);
         let mut responses = 0;
         let taken = self.take_answers(key, n, &mut responses);
+        // Of several answers in one read, all but the first are to requests that were sent behind another.
+        let all = responses + usize::from(matches!(taken, Ok(Some(_))));
+        self.pipelining.has_pipelined |= all > usize::from(!was_behind);
         if responses > 0 {
             self.reactor_events.push_back(ReactorEvent::Answered {
                 slot,
@@ -136,7 +139,6 @@ impl<N: Net, C> Reactor<N, C> {
             }
             *responses += 1;
             pipeline.answered += 1;
-            pipeline.answered_now += 1;
             conn.advance(&mut self.calls, &mut self.spares, self.now, &self.settings);
             let Some(pipeline) = &mut conn.pipeline else {
                 return Ok(None);
@@ -188,7 +190,6 @@ impl<N: Net, C> Reactor<N, C> {
             _ => None,
         };
         pipeline.answered += 1;
-        pipeline.answered_now += 1;
         let sent_queued = pipeline
             .queued
             .front()
@@ -235,7 +236,8 @@ impl<S> Conn<S> {
         let Some(next) = pipeline.queued.pop_front() else {
             return;
         };
-        pipeline.sent_whole = pipeline.sent_whole.saturating_sub(1);
+        pipeline.was_front_behind = pipeline.sent_whole > 0;
+        pipeline.sent_whole -= usize::from(pipeline.was_front_behind);
         pipeline.set_front(next.range);
         self.wait.since = now;
         self.reused = true;

@@ -63,24 +63,25 @@ impl<N: Net, C> Reactor<N, C> {
         let pipeline = conn.pipeline.get_or_insert_default();
         let front = pipeline.push(&call.request, batching.goes_alone(&call.request));
         pipeline.set_front(front);
-        pipeline.answered_now = 0;
+        pipeline.was_front_behind = false;
+        pipeline.answered_before = pipeline.answered;
         if pipeline.gathers(self.now, batching.max_delay) {
             self.pipelining.unflushed.push(conn_key);
         }
         self.arm_conn(conn_key);
     }
 
-    /// The next call that was answered while others on its connection go on. To be taken before the next event.
+    /// The call at this index of those that were answered while others on their connections go on. It stays there, so that
+    /// a panic in a user's callback does not lose it. To be looked at before the next event.
     #[inline]
-    pub(crate) fn next_answered(&mut self) -> Option<CallKey> {
-        let pipelining = &mut self.pipelining;
-        let call = pipelining.answered.get(pipelining.taken).copied();
-        pipelining.taken += 1;
-        if call.is_none() {
-            pipelining.answered.clear();
-            pipelining.taken = 0;
-        }
-        call
+    pub(crate) fn answered(&self, number: usize) -> Option<CallKey> {
+        self.pipelining.answered.get(number).copied()
+    }
+
+    /// Removes these calls, which have ended.
+    #[inline]
+    pub(crate) fn clear_answered(&mut self) {
+        self.pipelining.answered.clear();
     }
 
     /// Whether a connection takes another call.
@@ -88,9 +89,20 @@ impl<N: Net, C> Reactor<N, C> {
         self.conns.get(conn).is_some_and(Conn::takes_more)
     }
 
-    /// Gives another call to a connection, and returns the slot of the connection; `None` if the connection takes no more.
+    /// Whether a request that was sent behind another one has had its answer since the last call of this method.
+    #[inline]
+    pub(crate) fn has_pipelined(&mut self) -> bool {
+        std::mem::take(&mut self.pipelining.has_pipelined)
+    }
+
+    /// Gives another call to a connection. Returns the slot of the connection, and whether the request asks for the end of
+    /// the connection; `None` if the connection takes no more.
     #[inline(always)] // on the path of every call
-    pub(crate) fn join(&mut self, conn_key: ConnKey, call_key: CallKey) -> Option<PoolSlot> {
+    pub(crate) fn join(
+        &mut self,
+        conn_key: ConnKey,
+        call_key: CallKey,
+    ) -> Option<(PoolSlot, bool)> {
         let conn = self.conns.get_mut(conn_key)?;
         let call = self.calls.get_mut(call_key)?;
         let batching = self.settings.batching.as_ref()?;
@@ -111,17 +123,21 @@ impl<N: Net, C> Reactor<N, C> {
             number: call.number,
             range,
         });
-        // The earlier deadline may be that of a call that has ended. When the timer of the connection fires, the
-        // deadlines of all calls are checked.
-        conn.wait.deadline = conn.wait.deadline.into_iter().chain(call.deadline).min();
         if pipeline.gathers(self.now, batching.max_delay) {
             self.pipelining.unflushed.push(conn_key);
         }
-        let slot = conn.slot;
-        if !call.deadline.is_none_or(|own| conn.armed.is_by(own)) {
-            self.arm_conn(conn_key);
+        let joined = (conn.slot, call.request.says_close());
+        // The earlier deadline may be that of a call that has ended. When the timer of the connection fires, the
+        // deadlines of all calls are checked.
+        if let Some(own) = call.deadline {
+            if conn.wait.deadline.is_none_or(|earlier| own < earlier) {
+                conn.wait.deadline = Some(own);
+            }
+            if !conn.armed.is_by(own) {
+                self.arm_conn(conn_key);
+            }
         }
-        Some(slot)
+        Some(joined)
     }
 
     // ---- giving up

@@ -21,6 +21,8 @@ pub(in crate::reactor) struct Pipeline {
     pub(super) committed: u64,
     /// The request in front. Set by [`set_front`](Self::set_front).
     pub(super) front: ByteRange,
+    /// The request in front was sent whole before the answer to the request before it had come.
+    pub(super) was_front_behind: bool,
     /// The requests behind the front, in the order of their answers.
     pub(super) queued: VecDeque<QueuedRequest>,
     /// No byte from this position on may be sent before more answers have come: here a request that goes alone begins, or
@@ -37,8 +39,8 @@ pub(in crate::reactor) struct Pipeline {
     pub(super) next_number: u32,
     /// The number of answers since the connection began.
     pub(super) answered: u64,
-    /// The number of answers since the connection was last idle.
-    pub(super) answered_now: u64,
+    /// The number of answers before the connection was last idle.
+    pub(super) answered_before: u64,
     /// The socket did not take all bytes of the last write, so sending goes on with the next event.
     pub(super) short_write: bool,
     /// The last answer said that the server closes the connection: the server should not handle the queued requests.
@@ -87,10 +89,12 @@ impl Pipeline {
             self.out_at = 0;
         }
         let start = self.written + (self.out.len() - self.out_at) as u64;
-        for part in request.in_memory() {
-            self.out.extend_from_slice(part);
+        let [head, body] = request.in_memory();
+        self.out.extend_from_slice(head);
+        if !body.is_empty() {
+            self.out.extend_from_slice(body);
         }
-        let end = self.written + (self.out.len() - self.out_at) as u64;
+        let end = start + (head.len() + body.len()) as u64;
         if alone {
             self.held_from.get_or_insert(start);
         }
@@ -234,7 +238,7 @@ impl Pipeline {
     pub(in crate::reactor) fn is_broken_by(&self, kind: &ErrorKind) -> bool {
         let sent = self.queued.front().is_some_and(|b| self.is_begun(b.range));
         // A connection that was idle may have been closed by the server for that reason alone.
-        let stale = self.answered > 0 && self.answered_now == 0;
+        let stale = self.answered > 0 && self.answered == self.answered_before;
         let early = sent && self.answered <= 1 && !stale;
         match kind {
             ErrorKind::Peer(PeerFault::Unsolicited) => true,

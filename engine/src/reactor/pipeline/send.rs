@@ -162,9 +162,10 @@ impl<N: Net, C> Reactor<N, C> {
             }
             _ => {}
         }
-        while let Some(queued) = pipeline.queued.get(pipeline.sent_whole)
-            && queued.range.end <= pipeline.written
-        {
+        for queued in pipeline.queued.range(pipeline.sent_whole..) {
+            if queued.range.end > pipeline.written {
+                break;
+            }
             if let ResponseOwner::Call(call) = queued.owner {
                 note_call(call, queued.range);
             }
