@@ -13,6 +13,7 @@ mod closing;
 mod completions;
 mod driver;
 #[cfg(all(test, feature = "models"))]
+#[path = "models_tests.rs"]
 mod models;
 mod pending_calls;
 mod sending;
