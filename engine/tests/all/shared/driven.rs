@@ -1,4 +1,4 @@
-//! `Shared::driven`: the caller's executor drives the client, and no wake-up is lost.
+//! `Shared::driven`: the caller's executor drives the client. That no wake-up is lost is in `engine/src/shared/models_tests.rs`.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use courser::error::Stopped;
 use courser::shared::{Driver, Turn};
 use courser::{
-    BatchConfig, ErrorKind, HostClient, HostConfig, HttpClient, Misuse, Request, Response, Shared,
+    BatchConfig, ErrorKind, HostClient, HostConfig, Misuse, Request, Response, Shared,
     SharedConfig, Timeouts, Upstream,
 };
 use tokio::task::{LocalSet, spawn_local};
@@ -18,10 +18,10 @@ use super::server::Server;
 use super::{LONG, block_on, call};
 
 /// Runs `test` with a client for `server`, which a task of the same thread drives. The driver must end at the end.
-fn with_driver<C: HttpClient, T>(
-    built: (Shared<C>, Driver<C>),
-    test: impl AsyncFnOnce(Shared<C>) -> T,
-) -> T {
+fn with_driver(
+    built: (Shared<HostClient>, Driver<HostClient>),
+    test: impl AsyncFnOnce(Shared<HostClient>),
+) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -29,89 +29,54 @@ fn with_driver<C: HttpClient, T>(
     let (client, driver) = built;
     runtime.block_on(LocalSet::new().run_until(async {
         let driver = spawn_local(driver.run_on_tokio());
-        let result = test(client).await;
+        test(client).await;
         driver.await.unwrap().unwrap();
-        result
     }))
 }
 
-fn driven(server: &Server, config: HostConfig) -> (Shared<HostClient>, Driver<HostClient>) {
-    let client = HostClient::new(server.upstream(), config).unwrap();
+fn driven(server: &Server) -> (Shared<HostClient>, Driver<HostClient>) {
+    let client = HostClient::new(server.upstream(), HostConfig::default()).unwrap();
     Shared::driven(SharedConfig::default(), client).unwrap()
-}
-
-/// While the driver sleeps, only the wake of the command can reach it.
-#[test]
-fn calls_of_other_threads_reach_a_sleeping_driver() {
-    let server = Server::start();
-    let config = HostConfig {
-        timeouts: Timeouts::none(),
-        idle_timeout: Duration::MAX,
-        ..HostConfig::default()
-    };
-    with_driver(
-        driven(&server, config),
-        async |client: Shared<HostClient>| {
-            let caller = std::thread::spawn(move || {
-                for number in 0..200 {
-                    let target = format!("/{number}");
-                    let done = block_on(client.send(call(&target)));
-                    assert_eq!(done.response.body(), target.as_bytes());
-                }
-            });
-            while !caller.is_finished() {
-                tokio::task::yield_now().await;
-            }
-            caller.join().unwrap();
-        },
-    );
 }
 
 #[test]
 fn a_time_limit_ends_a_call_without_any_event() {
     let server = Server::start();
-    with_driver(
-        driven(&server, HostConfig::default()),
-        async |client: Shared<HostClient>| {
-            // The first limit sets the timer of the executor; the second is earlier, the third later.
-            let limits = [60, 30, 90].map(Duration::from_millis);
-            let calls = limits.map(|limit| {
-                let began = Instant::now();
-                let sending = client.send(call("/held").timeout(limit));
-                (began, limit, sending)
-            });
-            for (began, limit, sending) in calls {
-                let done = sending.await;
-                assert!(done.outcome.unwrap_err().is_timeout());
-                assert!(began.elapsed() >= limit);
-            }
-        },
-    );
+    with_driver(driven(&server), async |client| {
+        // The first limit sets the timer of the executor; the second is earlier, the third later.
+        let limits = [60, 30, 90].map(Duration::from_millis);
+        let calls = limits.map(|limit| {
+            let began = Instant::now();
+            let sending = client.send(call("/held").timeout(limit));
+            (began, limit, sending)
+        });
+        for (began, limit, sending) in calls {
+            let done = sending.await;
+            assert!(done.outcome.unwrap_err().is_timeout());
+            assert!(began.elapsed() >= limit);
+        }
+    });
 }
 
 #[test]
 fn what_would_block_is_refused() {
     let server = Server::start();
-    with_driver(
-        driven(&server, HostConfig::default()),
-        async |client: Shared<HostClient>| {
-            let is_blocking = |error: &courser::Error| {
-                matches!(error.kind(), ErrorKind::Misuse(Misuse::Blocking))
-            };
-            let (mut request, mut response) = (Request::get("/"), Response::new());
-            assert!(is_blocking(&client.get("/", &mut response).unwrap_err()));
-            let called = client.call(&mut request, &mut response);
-            assert!(is_blocking(&called.unwrap_err()));
-            assert_eq!(request.target(), "/");
-            let opened = client.open(&mut request, &mut response);
-            assert!(is_blocking(&opened.unwrap_err()));
-            let mut batch = client.call_many([call("/")], BatchConfig::default());
-            let (_, done) = batch.next().unwrap();
-            assert!(is_blocking(&done.outcome.unwrap_err()));
-            let (_, body) = client.send_streaming(call("/drip")).await;
-            assert!(is_blocking(&body.unwrap().finish().unwrap_err()));
-        },
-    );
+    with_driver(driven(&server), async |client| {
+        let is_blocking =
+            |error: &courser::Error| matches!(error.kind(), ErrorKind::Misuse(Misuse::Blocking));
+        let (mut request, mut response) = (Request::get("/"), Response::new());
+        assert!(is_blocking(&client.get("/", &mut response).unwrap_err()));
+        let called = client.call(&mut request, &mut response);
+        assert!(is_blocking(&called.unwrap_err()));
+        assert_eq!(request.target(), "/");
+        let opened = client.open(&mut request, &mut response);
+        assert!(is_blocking(&opened.unwrap_err()));
+        let mut batch = client.call_many([call("/")], BatchConfig::default());
+        let (_, done) = batch.next().unwrap();
+        assert!(is_blocking(&done.outcome.unwrap_err()));
+        let (_, body) = client.send_streaming(call("/drip")).await;
+        assert!(is_blocking(&body.unwrap().finish().unwrap_err()));
+    });
     let threads = NonZeroUsize::new(2).unwrap();
     let config = SharedConfig {
         threads,
@@ -125,7 +90,7 @@ fn what_would_block_is_refused() {
 #[test]
 fn a_dropped_driver_fails_its_calls_and_gives_their_buffers_back() {
     let server = Server::start();
-    let (client, mut driver) = driven(&server, HostConfig::default());
+    let (client, mut driver) = driven(&server);
     let running = client.send(call("/held"));
     assert_ne!(driver.turn().unwrap(), Turn::Ended);
     let queued = client.send(call("/queued"));
@@ -146,19 +111,16 @@ fn a_dropped_driver_fails_its_calls_and_gives_their_buffers_back() {
 #[test]
 fn a_shutdown_lets_calls_end_and_then_the_driver() {
     let server = Server::start();
-    with_driver(
-        driven(&server, HostConfig::default()),
-        async |client: Shared<HostClient>| {
-            let running = client.send(call("/a"));
-            assert_eq!(client.shutdown(LONG), 0);
-            running.await.outcome.unwrap();
-            let cut_off = client.send(call("/b")).await;
-            assert_kind!(
-                cut_off.outcome.unwrap_err(),
-                ErrorKind::Stopped(Stopped::ShutDown)
-            );
-        },
-    );
+    with_driver(driven(&server), async |client| {
+        let running = client.send(call("/a"));
+        assert_eq!(client.shutdown(LONG), 0);
+        running.await.outcome.unwrap();
+        let cut_off = client.send(call("/b")).await;
+        assert_kind!(
+            cut_off.outcome.unwrap_err(),
+            ErrorKind::Stopped(Stopped::ShutDown)
+        );
+    });
 }
 
 /// One poll reports 1,024 events at most, and the descriptor does not announce the others again: a driver that forgot
@@ -203,7 +165,7 @@ fn more_events_than_one_poll_reports_are_handled() {
     };
     let client = HostClient::new(upstream, config).unwrap();
     let built = Shared::driven(SharedConfig::default(), client).unwrap();
-    with_driver(built, async |client: Shared<HostClient>| {
+    with_driver(built, async |client| {
         let calls: Vec<_> = (0..CONNECTIONS).map(|_| client.send(call("/"))).collect();
         while all_asked.try_recv().is_err() {
             tokio::task::yield_now().await;

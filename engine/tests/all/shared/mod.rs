@@ -1,27 +1,26 @@
 //! `Shared` over real sockets: every call completes exactly once with its own answer, however the client and its
 //! callers end.
 
-mod batch;
 mod bodies;
 mod driven;
 mod many;
 pub(crate) mod server;
 mod uploads;
 
-use std::future::Future;
 use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Wake, Waker};
+use std::thread;
 use std::time::Duration;
 
 use courser::error::{LimitExceeded, Stopped};
 use courser::{
-    Call, Caps, ErrorKind, HostClient, HostConfig, Misuse, Request, Response, Sent, Shared,
-    SharedConfig, Upstream,
+    BatchConfig, Call, Caps, ErrorKind, HostClient, HostConfig, Misuse, Request, Response, Sent,
+    Shared, SharedConfig, Upstream,
 };
+use futures_lite::future::block_on;
 use server::Server;
 
 /// A limit that nothing reaches.
@@ -41,39 +40,6 @@ fn patient() -> HostConfig {
         idle_timeout: LONG,
         ..HostConfig::default()
     }
-}
-
-/// An executor for one future.
-fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
-
-#[test]
-fn a_dropped_future_cancels_its_call() {
-    let server = Server::start();
-    let client = default_client(&server);
-    let future = client.send(call("/held"));
-    server.wait_held(1);
-    drop(future);
-    while client.in_flight() > 0 {
-        thread::yield_now();
-    }
-    // The connection of the call is closed.
-    server.release();
-    server.wait_gone(1);
 }
 
 #[test]
@@ -103,6 +69,28 @@ fn the_limit_of_calls_counts_untaken_completions() {
     arrived.wait(None).unwrap();
     client.call(&mut request, &mut response).unwrap();
     assert_eq!(response.body(), b"/4");
+}
+
+#[test]
+fn a_batch_makes_do_with_the_permits_that_there_are() {
+    let server = Server::start();
+    let config = SharedConfig {
+        max_in_flight: 3,
+        ..SharedConfig::default()
+    };
+    let client = server.client(config, HostConfig::default());
+    let calls = (0..100).map(|n| call(&format!("/{n}")));
+    let results = client.call_many(calls, BatchConfig::default());
+    let served = results.filter(|(_, done)| done.outcome.is_ok());
+    assert_eq!(served.count(), 100);
+    // Without any permit, the batch fails and does not wait for others.
+    let held: Vec<_> = (0..3).map(|_| client.send(call("/held"))).collect();
+    server.wait_held(3);
+    for (_, done) in client.call_many((0..2).map(|_| call("/")), BatchConfig::default()) {
+        let error = done.outcome.unwrap_err();
+        assert_kind!(error, ErrorKind::Limit(LimitExceeded::InFlight(3)));
+    }
+    drop(held);
 }
 
 #[test]
@@ -217,12 +205,8 @@ fn a_panic_in_the_waker_of_a_task_loses_no_call() {
     let client = default_client(&server);
     let mut future = pin!(client.send(call("/held")));
     let waker = Waker::from(Arc::new(Bomb));
-    assert!(
-        future
-            .as_mut()
-            .poll(&mut Context::from_waker(&waker))
-            .is_pending()
-    );
+    let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
     server.release();
     block_on(future).outcome.unwrap();
     client.get("/after", &mut Response::new()).unwrap();
