@@ -1,5 +1,5 @@
-//! What the operating system refuses: local addresses, routes. Each is a clear error of the call concerned, and the
-//! client goes on. Descriptors are in `scarce`.
+//! What the operating system does not sleep for, and what is no connection. Descriptors are in `scarce`, and the options
+//! of sockets in `engine/src/net/os.rs`.
 
 use std::fs::File;
 use std::io;
@@ -8,38 +8,13 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use courser::{
-    Call, ErrorKind, HostClient, HostConfig, Phase, Request, Response, Sent, Shared, SharedConfig,
+    Call, ErrorKind, HostClient, HostConfig, Request, Response, Sent, Shared, SharedConfig,
     SocketHook, SocketOptions, Timeouts, Upstream,
 };
 use tests::clients::{assert_none_left, client_with, config, run};
 use tests::script::{PATIENCE, Server, connection};
 
 use super::OK;
-
-#[test]
-fn fault_36_local_addresses_that_can_and_that_cannot_be_used() {
-    let server = Server::every(connection().always(OK));
-    // No machine has an address of TEST-NET-1; running out of ports fails in the same place.
-    for (own, usable) in [("127.0.0.2", true), ("192.0.2.1", false)] {
-        let mut config = config();
-        config.socket.bind = Some(own.parse().unwrap());
-        let mut client = client_with(&server, config);
-        match client.get("/", &mut Response::new()) {
-            Ok(report) => {
-                let local = report.local().unwrap().to_string();
-                assert!(usable && local.starts_with("127.0.0.2:"), "{local}");
-            }
-            Err(error) => {
-                assert_kind!(error, ErrorKind::Io(error) if error.kind() == io::ErrorKind::AddrNotAvailable);
-                let place = (error.phase(), error.sent());
-                assert_eq!(place, (Phase::Connect, Sent::Nothing));
-                assert!(!usable);
-            }
-        }
-        assert_none_left(client, [&server]);
-    }
-    assert_eq!(server.accepted(), 1);
-}
 
 fn polling_busily(limit: Duration) -> HostConfig {
     HostConfig {
