@@ -15,4 +15,3 @@ mod api;
 mod lifetime;
 mod scenarios;
 mod shared;
-mod trace;

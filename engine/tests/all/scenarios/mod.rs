@@ -13,6 +13,7 @@ mod redirects;
 mod regression;
 mod resilience;
 mod streams;
+mod trace;
 
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
