@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use courser::net::sim::SimNet;
-use courser::{AddressPolicy, Config, ErrorKind, Proxies, Redirects, Request, Response, Sent};
+use courser::{
+    AddressPolicy, Config, ErrorKind, HostClient, HostConfig, Proxies, Redirects, Request,
+    Response, Sent,
+};
 
-use super::{call, client_of, connects, hear, next, place, target};
+use super::{call, client_of, connects, hear, ip, next, numbered, place, target};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
@@ -114,6 +117,31 @@ fn a_proxy_may_be_private() {
     let error = run("http://2.sim/from").outcome.unwrap_err();
     assert_kind!(error, ErrorKind::Denied(_));
     assert_eq!(heard.borrow().len(), 2);
+}
+
+/// A client of one host has the same guard, and the same fixed names, for which it asks nobody.
+#[test]
+fn a_client_of_one_host_is_guarded_too() {
+    let net = SimNet::new(1);
+    hear(&net, 1, |peer, _| peer.send(OK));
+    let get = |upstream: &str, change: fn(&mut HostConfig)| {
+        let mut config = HostConfig::default();
+        change(&mut config);
+        let (upstream, names) = (upstream.parse().unwrap(), numbered(&net));
+        let client = HostClient::with_net_and_resolver(upstream, config, net.clone(), names);
+        client.unwrap().get("/", &mut Response::new())
+    };
+    get("api.sim", |config| {
+        config.dns.resolve("api.sim", None, [ip(1)]);
+    })
+    .unwrap();
+    for upstream in ["1.sim", "10.0.0.1"] {
+        let outcome = get(upstream, |config| {
+            config.addresses = AddressPolicy::deny_private();
+        });
+        assert_eq!(denied(outcome), ip(1));
+    }
+    assert_eq!(connects(&net, 1), 1);
 }
 
 /// A proxy may be refused as well, and the names that only the proxy looks up.

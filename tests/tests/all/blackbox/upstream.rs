@@ -1,14 +1,9 @@
-//! A client of one upstream by a name, and a client of any URL at Unix sockets.
+//! A client of any URL at Unix sockets.
 
-use std::net::{IpAddr, Ipv4Addr};
-
-use courser::{
-    AddressPolicy, Call, Config, Destination, ErrorKind, HostClient, HostConfig, Proxies, Reply,
-    Request, Resolver, Response, Route, TlsConfig, Upstream,
-};
-use tests::clients::{any_config, assert_none_left, config, named_client, saying};
-use tests::script::{PATIENCE, Server, connection};
-use tests::tls::{Acceptor, Authority};
+use courser::{Call, Config, Destination, Proxies, Reply, Request, Resolver, Response, Route};
+use tests::clients::{any_config, assert_none_left, named_client};
+use tests::script::{Server, connection};
+use tests::tls::Authority;
 
 use super::OK;
 
@@ -21,58 +16,15 @@ impl Resolver for Nobody {
     }
 }
 
-const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-
-/// An authority, and a server for `api.example` and 127.0.0.1 that the authority vouches for.
-fn trusted() -> (Authority, Acceptor) {
-    let authority = Authority::new("authority");
-    let leaf = authority.leaf(&["api.example", "127.0.0.1"]);
-    (authority, leaf.acceptor())
-}
-
-fn with_tls(tls: TlsConfig) -> HostConfig {
-    HostConfig { tls, ..config() }
-}
-
-fn call(target: impl Into<String>) -> Call {
-    Call::new(Request::get(target), Response::new())
-}
-
-#[test]
-fn settings_of_names_and_addresses_hold() {
-    let server = Server::every(connection().always(OK));
-    let port = server.address().port();
-    let upstream: Upstream = format!("api.example:{port}").parse().unwrap();
-    let mut fixed = config();
-    fixed.dns.resolve("api.example", None, [HERE]);
-    let mut client = HostClient::with_resolver(upstream.clone(), fixed, Nobody).unwrap();
-    client.get("/", &mut Response::new()).unwrap();
-    assert_none_left(client, [&server]);
-
-    let denying = HostConfig {
-        addresses: AddressPolicy::deny_private(),
-        ..config()
-    };
-    for upstream in [upstream, Upstream::tcp([server.address()])] {
-        let names = saying(&["127.0.0.1"]);
-        let mut client = HostClient::with_resolver(upstream, denying.clone(), names).unwrap();
-        let error = client.get("/", &mut Response::new()).unwrap_err();
-        assert_kind!(error, ErrorKind::Denied(ip) if *ip == HERE);
-    }
-    assert_eq!(server.accepted(), 1);
-}
-
-// ---- Unix sockets of a client of any URL
-
 #[test]
 fn a_client_reaches_hosts_at_unix_sockets() {
-    let (authority, acceptor) = trusted();
+    let authority = Authority::new("authority");
+    let acceptor = authority.leaf(&["api.example"]).acceptor();
     let plain = Server::on_unix_socket(connection().always(OK));
     let secure = Server::on_unix_socket(connection().tls(&acceptor).always(OK));
     let proxy = Server::every(connection().always(OK));
     let proxy_url = format!("http://{}", proxy.address());
-    let config = Config {
-        host: with_tls(authority.trusted()),
+    let mut config = Config {
         routes: vec![
             Route {
                 host: "API.example".into(),
@@ -87,6 +39,7 @@ fn a_client_reaches_hosts_at_unix_sockets() {
         proxies: Proxies::all(proxy_url.parse().unwrap()),
         ..any_config()
     };
+    config.host.tls = authority.trusted();
     let mut client = named_client(config, Nobody);
     let mut response = Response::new();
     let mut get = |url: &str| {
@@ -132,8 +85,7 @@ fn a_client_reaches_hosts_at_unix_sockets() {
     };
     let mut client = named_client(config, Nobody);
     let proxies = Proxies::all(proxy_url.parse().unwrap());
-    client.submit(call("http://any.example/").proxies(proxies));
-    let done = client.wait(Some(PATIENCE)).unwrap().done().unwrap();
-    done.outcome.unwrap();
+    let call = Call::new(Request::get("http://any.example/"), Response::new());
+    client.perform(call.proxies(proxies)).outcome.unwrap();
     assert_eq!((plain.requests().len(), proxy.requests().len()), (4, 1));
 }
