@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use courser::error::DnsError;
-use courser::net::sim::{Faults, Link, Peer, Probability, ScriptedAnswer, SimNet, SimServer};
+use courser::net::sim::{Link, Peer, Probability, ScriptedAnswer, SimNet, SimServer};
 use courser::net::{Address, Net as _};
 use courser::policy::{BalanceConfig, BreakerConfig, RetryOn, RetryRule, RetryVia, Statuses};
 use courser::{
@@ -13,7 +13,7 @@ use courser::{
     Response, Retry, Upstream,
 };
 
-use super::{MS, rest};
+use super::{MS, rest, silent};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -78,7 +78,7 @@ impl World {
             events: Arc::default(),
         };
         for at in 0..count {
-            world.set_faults(at, Faults::default());
+            world.set_link(at, Link::default());
         }
         world
     }
@@ -87,12 +87,8 @@ impl World {
         ([10, 0, 0, at], 80).into()
     }
 
-    /// Sets the faults of new connections to an address.
-    fn set_faults(&self, at: u8, faults: Faults) {
-        let link = Link {
-            faults,
-            ..Link::default()
-        };
+    /// Sets what becomes of new connections to an address.
+    fn set_link(&self, at: u8, link: Link) {
         let backend = self.backends[usize::from(at)].clone();
         self.net
             .listen(Address::Tcp(Self::address(at)), link, backend);
@@ -101,12 +97,12 @@ impl World {
     /// Removes the server of an address and breaks its connections.
     fn kill(&self, at: u8) {
         self.backends[usize::from(at)].set(BackendAction::Reset);
-        self.set_faults(at, refused());
+        self.set_link(at, refused());
     }
 
     fn revive(&self, at: u8) {
         self.backends[usize::from(at)].set(BackendAction::Answer);
-        self.set_faults(at, Faults::default());
+        self.set_link(at, Link::default());
     }
 
     fn upstream(&self) -> Upstream {
@@ -137,18 +133,10 @@ impl World {
     }
 }
 
-fn refused() -> Faults {
-    Faults {
-        refused: Probability::ALWAYS,
-        ..Faults::default()
-    }
-}
-
-fn black_hole() -> Faults {
-    Faults {
-        black_hole: Probability::ALWAYS,
-        ..Faults::default()
-    }
+fn refused() -> Link {
+    let mut link = Link::default();
+    link.faults.refused = Probability::ALWAYS;
+    link
 }
 
 fn get(client: &mut HostClient<SimNet>) -> u16 {
@@ -194,7 +182,7 @@ fn unsent_calls_fail_over_at_once_with_any_method() {
 #[test]
 fn a_call_that_waits_for_an_unreachable_address_fails_over() {
     let world = World::new(2);
-    world.set_faults(0, black_hole());
+    world.set_link(0, silent());
     let mut client = world.client(BalanceConfig::default(), HostConfig::default());
     for _ in 0..20 {
         let report = client.call(&mut post(), &mut Response::new()).unwrap();
@@ -205,8 +193,8 @@ fn a_call_that_waits_for_an_unreachable_address_fails_over() {
     assert_eq!(world.events(), ["10.0.0.0:80 out"]);
     // A call waits for the only address.
     let world = World::new(2);
-    world.set_faults(0, black_hole());
-    world.set_faults(1, black_hole());
+    world.set_link(0, silent());
+    world.set_link(1, silent());
     let mut client = world.client(BalanceConfig::default(), HostConfig::default());
     let began = world.net.now();
     client.get("/", &mut Response::new()).unwrap_err();
@@ -222,11 +210,7 @@ fn a_distant_address_is_reached_and_used_later() {
         latency: 200 * MS..=200 * MS,
         ..Link::default()
     };
-    world.net.listen(
-        Address::Tcp(World::address(0)),
-        far,
-        world.backends[0].clone(),
-    );
+    world.set_link(0, far);
     let mut client = world.client(BalanceConfig::default(), HostConfig::default());
     for _ in 0..10 {
         get(&mut client);

@@ -9,7 +9,7 @@ use courser::{
     AddressPolicy, Answer, Caps, Client, Config, ErrorKind, HostConfig, Proxies, Request, Response,
 };
 
-use super::{MS, Script, call, client_of, ip, near, place, rest};
+use super::{MS, Script, call, client_of, hear, ip, near, place, rest};
 
 fn ok(peer: &mut Peer<'_>, _: &[u8]) {
     peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
@@ -187,33 +187,21 @@ fn a_report_tells_the_server_from_the_proxy() {
         };
         let mut client = client_of(&net, config);
         let report = client.get("http://1.sim/", &mut Response::new()).unwrap();
-        assert_eq!(
-            (report.remote(), report.proxy()),
-            (remote.as_ref(), via.as_ref()),
-            "{proxy:?}"
-        );
+        let told = (report.remote(), report.proxy());
+        assert_eq!(told, (remote.as_ref(), via.as_ref()), "{proxy:?}");
     }
 }
 
 #[test]
 fn an_error_of_a_streamed_body_says_where_it_happened() {
     let net = SimNet::new(1);
-    net.listen(
-        place(1),
-        Link::default(),
-        Script(|peer: &mut Peer<'_>, _: &[u8]| {
-            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi");
-            peer.close();
-        }),
-    );
+    hear(&net, 1, |peer, _| {
+        peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi");
+        peer.close();
+    });
     let mut client = client_of(&net, Config::default());
     let mut request = Request::get("http://me:secret@1.sim/a?b");
-    let mut body = client.open(&mut request, &mut Response::new()).unwrap();
-    let error = loop {
-        match body.read_some(&mut [0; 9]) {
-            Ok(n) => assert!(n > 0),
-            Err(error) => break error,
-        }
-    };
+    let body = client.open(&mut request, &mut Response::new()).unwrap();
+    let error = body.finish().unwrap_err();
     assert_eq!(error.place(), Some("http://1.sim/a?b"));
 }

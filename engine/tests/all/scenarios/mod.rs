@@ -19,6 +19,8 @@ use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use courser::net::sim::{
@@ -169,6 +171,26 @@ fn silent() -> Link {
             ..Faults::default()
         },
         ..Link::default()
+    }
+}
+
+/// A body of as many bytes as the test says are ready; it tells how many it has given.
+#[derive(Default)]
+struct Source {
+    ready: Arc<AtomicUsize>,
+    given: Arc<AtomicUsize>,
+}
+
+impl io::Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.ready.load(SeqCst) - self.given.load(SeqCst);
+        let n = buffer.len().min(left);
+        if n == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        buffer[..n].fill(b'x');
+        self.given.fetch_add(n, SeqCst);
+        Ok(n)
     }
 }
 

@@ -10,7 +10,7 @@ use courser::net::sim::{Link, Peer, Probability, SimNet};
 use courser::policy::{BreakerConfig, Overflow, WaitPolicy};
 use courser::{
     Call, Caps, Codings, ErrorKind, HostClient, HostConfig, Limits, Misuse, Phase, PipelineClient,
-    PipelineConfig, Request, Response, Sent, Timeouts, Upstream,
+    PipelineConfig, Request, Response, Sent, Timeouts,
 };
 
 use super::{MS, Script, call, host_client, next, place, rest, silent, upstream};
@@ -78,11 +78,8 @@ fn a_second_answer_behind_a_body_of_any_size_never_answers_the_next_call() {
             assert_eq!(response.header("X-Id"), Some(id.as_bytes()), "{length}");
             assert_eq!(response.body().len(), length);
         }
-        assert_eq!(
-            client.counters().opened,
-            2,
-            "{length}: the first was not used again"
-        );
+        // The first connection was not used again.
+        assert_eq!(client.counters().opened, 2, "{length}");
     }
 }
 
@@ -109,11 +106,8 @@ fn bytes_that_came_after_the_last_poll_do_not_answer_the_next_call() {
         client
             .call(&mut Request::new(second, "/"), &mut response)
             .unwrap();
-        assert_eq!(
-            response.header("X-Id"),
-            Some(&b"own"[..]),
-            "{first}, {second}"
-        );
+        let id = response.header("X-Id");
+        assert_eq!(id, Some(&b"own"[..]), "{first}, {second}");
         assert_eq!(client.counters().opened, 2);
     }
 }
@@ -224,16 +218,11 @@ fn each_stall_ends_by_the_limit_of_its_phase() {
         }
         let began = net.now();
         let error = client.call(&mut request, &mut Response::new()).unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Timeout(l) if *l == limit),
-            "{silent}: {error:?}"
-        );
+        assert_kind!(error, ErrorKind::Timeout(of) if *of == limit);
         assert_eq!(error.phase(), phase, "{silent}");
         let took = net.now() - began;
-        assert!(
-            took >= after * MS && took < (after + 5) * MS,
-            "{silent}: {took:?}"
-        );
+        let expected = after * MS..(after + 5) * MS;
+        assert!(expected.contains(&took), "{silent}: {took:?}");
         assert_eq!(net.open_streams(), 0, "{silent}");
     }
 }
@@ -518,14 +507,13 @@ fn a_pipelined_call_keeps_a_short_limit() {
     for own in [true, false] {
         let net = SimNet::new(1);
         net.listen(place(1), wide(), Script(|_: &mut Peer<'_>, _: &[u8]| {}));
-        let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into()]);
         let mut config = PipelineConfig::default();
         let mut call = call("/");
         match own {
             true => call = call.timeouts(impatient.clone()),
             false => config.host.timeouts = impatient.clone(),
         }
-        let mut client = PipelineClient::with_net(upstream, config, net.clone()).unwrap();
+        let mut client = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
         let began = net.now();
         let error = client.perform(call).outcome.unwrap_err();
         assert_kind!(error, ErrorKind::Timeout(TimeLimit::FirstByte));

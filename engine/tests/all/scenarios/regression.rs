@@ -4,26 +4,26 @@ use std::cell::Cell;
 use std::io;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use courser::error::{LimitExceeded, TimeLimit};
+use courser::error::LimitExceeded;
 use courser::net::Net;
 use courser::net::sim::{HttpServer, Link, Peer, SimNet, SimServer};
 use courser::policy::{
     BalanceConfig, BreakerConfig, LatePolicy, RetryOn, RetryRule, RetryVia, Statuses, WaitPolicy,
 };
 use courser::{
-    Backoff, BodyRead, Call, Client, Codings, Config, ErrorKind, HostClient, HostConfig,
-    HttpClient, Limits, Misuse, Phase, PipelineClient, PipelineConfig, Proxies, Rate, Redirects,
-    Request, Response, Retry, Sent, TlsConfig, Upstream,
+    Backoff, BodyRead, Call, Client, Codings, Config, ErrorKind, HostClient, HostConfig, Limits,
+    Misuse, Phase, PipelineClient, PipelineConfig, Proxies, Rate, Redirects, Request, Response,
+    Retry, Sent, TlsConfig, Upstream,
 };
 use flate2::Compression;
 use flate2::read::GzEncoder;
 
 use super::{
-    Failing, MS, Script, call, client_of, connects, hear, host_client, near, next, numbered, place,
-    read_to_end, rest, silent, target, upstream,
+    Failing, MS, Script, Source, call, client_of, connects, hear, host_client, near, next,
+    numbered, place, read_to_end, rest, silent, target, upstream,
 };
 
 const ABCD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd";
@@ -42,10 +42,9 @@ fn following(net: &SimNet) -> Client<SimNet> {
 #[test]
 fn an_error_behind_a_redirect_says_that_something_was_sent() {
     let net = SimNet::new(1);
-    let redirect = Script(|peer: &mut Peer<'_>, _: &[u8]| {
+    hear(&net, 1, |peer, _| {
         peer.send("HTTP/1.1 303 See\r\nLocation: http://2.sim/\r\nContent-Length: 0\r\n\r\n");
     });
-    net.listen(place(1), Link::default(), redirect);
     let mut client = following(&net);
     let mut request = Request::post("http://1.sim/order", "one");
     let error = client.call(&mut request, &mut Response::new()).unwrap_err();
@@ -104,11 +103,8 @@ fn an_answer_that_comes_with_a_new_connection_is_that_of_its_first_request() {
         let mut response = Response::new();
         let mut request = Request::post("/", "order");
         client.call(&mut request, &mut response).unwrap();
-        assert_eq!(
-            (response.status(), response.body()),
-            (503, &b"full"[..]),
-            "{seed}"
-        );
+        let answer = (response.status(), response.body());
+        assert_eq!(answer, (503, &b"full"[..]), "{seed}");
         let config = PipelineConfig::default();
         let mut client = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
         client.get("/", &mut response).unwrap();
@@ -153,33 +149,32 @@ fn one_large_upload_does_not_delay_other_calls() {
     };
     net.listen(place(1), wide, HttpServer::default());
     let mut client = host_client(&net, HostConfig::default());
-    let read = Arc::new(AtomicU64::new(0));
     let upload = |client: &mut HostClient<SimNet>| {
+        let source = Source::default();
+        source.ready.store(LENGTH, SeqCst);
+        let given = Arc::clone(&source.given);
         let mut request = Request::post("/", "");
-        let source = Zeros {
-            left: LENGTH,
-            read: read.clone(),
-        };
-        request.body_stream(source, Some(LENGTH));
-        client.submit(Call::new(request, Response::new()).tag(1))
+        request.body_stream(source, Some(LENGTH as u64));
+        let call = Call::new(request, Response::new()).tag(1);
+        (client.submit(call), given)
     };
-    const LENGTH: u64 = 8 << 20;
-    upload(&mut client);
+    const LENGTH: usize = 8 << 20;
+    let (_, given) = upload(&mut client);
     client.submit(call("/").tag(2));
     let done = next(&mut client);
     done.outcome.unwrap();
     assert_eq!(done.tag, 2, "the small call waited for the upload");
-    assert!(read.load(Ordering::Relaxed) < LENGTH);
+    assert!(given.load(SeqCst) < LENGTH);
     while let Some(done) = client.wait(None).unwrap().done() {
         done.outcome.unwrap();
     }
 
     // Resuming the upload does not give it more iterations.
-    let id = upload(&mut client);
+    let (id, given) = upload(&mut client);
     let one_turn = |client: &mut HostClient<SimNet>| {
-        let before = read.load(Ordering::Relaxed);
+        let before = given.load(SeqCst);
         client.maintain(Duration::ZERO).unwrap();
-        read.load(Ordering::Relaxed) - before
+        given.load(SeqCst) - before
     };
     one_turn(&mut client);
     let plain: Vec<_> = (0..4).map(|_| one_turn(&mut client)).collect();
@@ -191,22 +186,6 @@ fn one_large_upload_does_not_delay_other_calls() {
     let resumed: Vec<_> = (0..4).map(|_| one_turn(&mut client)).collect();
     assert_eq!(resumed, plain);
     client.cancel(id);
-}
-
-/// Zeros; counts how many were read.
-struct Zeros {
-    left: u64,
-    read: Arc<AtomicU64>,
-}
-
-impl io::Read for Zeros {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let n = buf.len().min(self.left as usize);
-        buf[..n].fill(0);
-        self.left -= n as u64;
-        self.read.fetch_add(n as u64, Ordering::Relaxed);
-        Ok(n)
-    }
 }
 
 /// A call whose connection was dead needs a new one, while another host holds the rest of the cap without end.
@@ -381,18 +360,14 @@ fn settings_that_a_client_cannot_honour_make_no_client() {
     };
     let broken: Edit = |it| it.user_agent = Some("a\nb".to_owned());
     let balanced: Edit = |it| it.balance = Some(BalanceConfig::default());
+    let impatient: Edit = |it| it.wait = WaitPolicy::FailFast;
+    let pinned: Edit = |it| it.tls.pinned_keys = vec![String::new()];
     for (what, refused) in [
         ("spread over addresses", of_many(balanced)),
         ("idle connections", of_many(|it| it.min_idle = 2)),
         ("spread over addresses", pipelined(balanced)),
-        (
-            "policy on waiting",
-            pipelined(|it| it.wait = WaitPolicy::FailFast),
-        ),
-        (
-            "pinned keys",
-            of_one(|it| it.tls.pinned_keys = vec![String::new()]),
-        ),
+        ("policy on waiting", pipelined(impatient)),
+        ("pinned keys", of_one(pinned)),
         ("invalid byte 0x0a", of_one(broken)),
         ("invalid byte 0x0a", of_many(broken)),
     ] {
@@ -400,22 +375,17 @@ fn settings_that_a_client_cannot_honour_make_no_client() {
         assert_kind!(error, ErrorKind::Misuse(misuse) if misuse.to_string().contains(what));
     }
     assert!(of_many(|_| ()).is_none() && pipelined(|_| ()).is_none());
-    let made = HostClient::with_net(
-        "https://api.sim".parse().unwrap(),
-        HostConfig::default(),
-        net.clone(),
-    );
+    let named = "https://api.sim".parse().unwrap();
+    let made = HostClient::with_net(named, HostConfig::default(), net.clone());
     assert_kind!(made.err().unwrap(), ErrorKind::Misuse(Misuse::NoResolver));
     // Nor what a client of one host cannot do for a call.
     let mut client = host_client(&net, HostConfig::default());
     let identity = TlsConfig::default().build().unwrap();
+    let redirects = Redirects::limit(2);
     for (call, what) in [
         (call("/").tls(identity), "TLS settings of a call"),
         (call("/").proxies(Proxies::none()), "proxies of a call"),
-        (
-            call("/").redirects(Redirects::limit(2)),
-            "redirects of a call",
-        ),
+        (call("/").redirects(redirects), "redirects of a call"),
     ] {
         let error = client.perform(call).outcome.unwrap_err();
         assert_kind!(error, ErrorKind::Misuse(misuse) if misuse.to_string().ends_with(what));
@@ -454,9 +424,7 @@ fn a_call_that_no_other_address_may_take_stays_where_it_is() {
 #[test]
 fn addresses_do_not_take_the_room_of_others_to_keep_warm() {
     let net = SimNet::new(1);
-    for n in [1, 2] {
-        net.listen(place(n), near(), Script(|_: &mut Peer<'_>, _: &[u8]| ()));
-    }
+    hear(&net, 2, |_, _| ());
     let config = HostConfig {
         max_connections: NonZeroUsize::MIN.saturating_add(1),
         min_idle: 4,
@@ -513,13 +481,10 @@ fn a_new_connection_is_not_in_the_way_of_calls_that_a_rate_keeps_back() {
 #[test]
 fn who_does_not_wait_does_not_wait_for_room_over_all_hosts() {
     let net = SimNet::new(1);
-    for n in [1, 2] {
-        let slow = Script(|peer: &mut Peer<'_>, _: &[u8]| {
-            peer.wait(100 * MS);
-            peer.send(OK);
-        });
-        net.listen(place(n), Link::default(), slow);
-    }
+    hear(&net, 2, |peer, _| {
+        peer.wait(100 * MS);
+        peer.send(OK);
+    });
     let mut config = Config {
         max_connections: NonZeroUsize::MIN,
         ..Config::default()
@@ -545,8 +510,7 @@ fn who_does_not_wait_does_not_wait_for_room_over_all_hosts() {
 #[test]
 fn a_pipelined_client_keeps_idle_connections_open_too() {
     let net = SimNet::new(1);
-    let answering = |peer: &mut Peer<'_>, _: &[u8]| peer.send(OK);
-    net.listen(place(1), Link::default(), Script(answering));
+    hear(&net, 1, |peer, _| peer.send(OK));
     let mut config = PipelineConfig::default();
     config.host.min_idle = 2;
     let mut client = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
@@ -705,32 +669,5 @@ fn a_calls_own_limits_hold_when_decoding_goes_on() {
                 assert_kind!(error, ErrorKind::Limit(LimitExceeded::DecodeRatio(n)) if *n == ratio);
             }
         }
-    }
-}
-
-/// A call that blocks has its own deadline and its own settings, whatever the client, through the trait of all.
-#[test]
-fn a_blocking_call_has_a_deadline_of_its_own() {
-    let net = SimNet::new(1);
-    hear(&net, 1, |_, _| ());
-    let mut one_host = host_client(&net, HostConfig::default());
-    let mut any_host = client_of(&net, Config::default());
-    let config = PipelineConfig::default();
-    let mut pipelined = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
-    let clients: [(&mut dyn HttpClient, &str); 3] = [
-        (&mut one_host, "/"),
-        (&mut any_host, "http://1.sim/"),
-        (&mut pipelined, "/"),
-    ];
-    for (client, target) in clients {
-        let began = net.now();
-        let done = client.perform(call(target).tag(7).timeout(30 * MS));
-        assert_kind!(
-            done.outcome.unwrap_err(),
-            ErrorKind::Timeout(TimeLimit::Total)
-        );
-        assert_eq!((done.tag, net.now() - began), (7, 30 * MS));
-        assert_eq!(done.report.timings().total, 30 * MS);
-        assert_eq!(client.in_flight(), 0);
     }
 }

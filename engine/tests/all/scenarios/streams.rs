@@ -16,7 +16,7 @@ use courser::{
     PipelineClient, PipelineConfig, Request, Response, Timeouts,
 };
 
-use super::{Script, call, host_client, near, next, place, read_to_end, rest, upstream};
+use super::{Script, Source, call, host_client, near, next, place, read_to_end, rest, upstream};
 
 const SECOND: Duration = Duration::from_secs(1);
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -107,32 +107,11 @@ fn limits_that_were_set_for_it_cover_a_streamed_body() {
     }
 }
 
-/// A body whose source has as many bytes as the test says.
-struct Source {
-    ready: Arc<AtomicUsize>,
-    given: usize,
-}
-
-impl io::Read for Source {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = buffer.len().min(self.ready.load(SeqCst) - self.given);
-        if n == 0 {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
-        buffer[..n].fill(b'x');
-        self.given += n;
-        Ok(n)
-    }
-}
-
 /// Submits a call with a body of that length, and returns how many bytes of it are ready.
 fn upload(client: &mut HostClient<SimNet>, length: usize) -> (CallId, Arc<AtomicUsize>) {
-    let ready = Arc::default();
     let mut request = Request::new("PUT", "/");
-    let source = Source {
-        ready: Arc::clone(&ready),
-        given: 0,
-    };
+    let source = Source::default();
+    let ready = Arc::clone(&source.ready);
     request.body_stream(source, Some(length as u64));
     let id = client.submit(Call::new(request, Response::new()));
     (id, ready)
@@ -183,11 +162,7 @@ fn a_call_that_blocks_has_no_pauses() {
     let began = net.now();
     let blocked = || {
         let mut request = Request::put("/", "");
-        let source = Source {
-            ready: Arc::default(),
-            given: 0,
-        };
-        request.body_stream(source, Some(1));
+        request.body_stream(Source::default(), Some(1));
         request
     };
     let mut response = Response::new();
