@@ -5,8 +5,6 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::script::eventually;
-
 /// Runs a test in a process of its own. True in that process, so that the test goes on there.
 ///
 /// `test` is the name of the test that calls this, and `command` runs this very program, with whatever the test needs.
@@ -34,12 +32,6 @@ pub fn itself() -> PathBuf {
 /// Descriptors that this process has open. Only in a process of its own they are all a test's.
 pub fn descriptors() -> usize {
     fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
-}
-
-/// Waits until there are no more than there were: those of servers are closed by threads that end in their own time, and
-/// one of theirs may have been counted before.
-pub fn assert_descriptors(before: usize, what: &str) {
-    eventually(what, || descriptors() <= before);
 }
 
 const ALONE: &str = "COURSER_TEST_ALONE";

@@ -35,30 +35,6 @@ pub fn client_with(server: &Server, config: HostConfig) -> HostClient {
     HostClient::new(Upstream::tcp([server.address()]), config).expect("a readiness queue")
 }
 
-/// Drives the client until `done` holds, and returns what completed meanwhile.
-pub fn drive_until(
-    client: &mut HostClient,
-    what: &str,
-    mut done: impl FnMut(&HostClient, &[Completion]) -> bool,
-) -> Vec<Completion> {
-    let started = Instant::now();
-    let mut completions = Vec::new();
-    while !done(client, &completions) {
-        assert!(
-            started.elapsed() < PATIENCE,
-            "waited in vain until {what}: {:?}, {completions:?}",
-            client.counters()
-        );
-        if client.in_flight() == 0 {
-            client.maintain(STEP).expect("poll");
-        }
-        if let Some(completion) = client.wait(Some(STEP)).expect("poll").done() {
-            completions.push(completion);
-        }
-    }
-    completions
-}
-
 /// Drives the client until nothing is in flight, and returns what completed, in the order of completion.
 pub fn drive_all(client: &mut impl HttpClient) -> Vec<Completion> {
     let mut completions = Vec::new();

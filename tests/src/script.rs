@@ -17,7 +17,7 @@
 //! by [`PATIENCE`], so that a broken client fails a test instead of hanging it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -259,11 +259,6 @@ impl Script {
         self.then(Step::CloseNotify)
     }
 
-    /// Connects to `address`, and passes on what comes from either side until both have ended. Not through TLS.
-    pub fn relay(self, address: SocketAddr) -> Self {
-        self.then(Step::Relay(address))
-    }
-
     /// Sends exactly these bytes.
     pub fn send(self, bytes: impl AsRef<[u8]>) -> Self {
         self.then(Step::Send(bytes.as_ref().into()))
@@ -312,8 +307,7 @@ pub struct Gate(Arc<(Mutex<GateState>, Condvar)>);
 #[derive(Default)]
 struct GateState {
     arrived: usize,
-    /// How many arrivals may pass.
-    passes: usize,
+    open: bool,
 }
 
 impl Gate {
@@ -322,19 +316,14 @@ impl Gate {
         Self::default()
     }
 
-    /// Lets one connection pass, the one that waits or the next to come.
-    pub fn open(&self) {
-        self.change(|state| state.passes += 1);
-    }
-
     /// Lets every connection pass from now on.
-    pub fn open_for_all(&self) {
-        self.change(|state| state.passes = usize::MAX);
+    pub fn open(&self) {
+        self.change(|state| state.open = true);
     }
 
     /// Whether the next to come may pass.
     pub fn is_open(&self) -> bool {
-        lock(&self.0.0).passes > 0
+        lock(&self.0.0).open
     }
 
     /// How many connections have come to the gate, passed or not.
@@ -347,23 +336,15 @@ impl Gate {
         self.0.1.notify_all();
     }
 
-    /// Comes to the gate and waits there, from code of the test that runs on the server.
-    pub fn wait(&self) {
-        let _ = self.pass();
-    }
-
     fn pass(&self) -> io::Result<()> {
         self.change(|state| state.arrived += 1);
-        let (mut state, timeout) = (self.0.1)
-            .wait_timeout_while(lock(&self.0.0), PATIENCE, |state| state.passes == 0)
+        let waited = (self.0.1)
+            .wait_timeout_while(lock(&self.0.0), PATIENCE, |state| !state.open)
             .unwrap_or_else(PoisonError::into_inner);
-        if timeout.timed_out() {
-            return Err(io::ErrorKind::TimedOut.into());
+        match waited.1.timed_out() {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => Ok(()),
         }
-        if state.passes != usize::MAX {
-            state.passes -= 1;
-        }
-        Ok(())
     }
 }
 
@@ -374,7 +355,6 @@ enum Step {
     Take(usize),
     Tls(Acceptor),
     CloseNotify,
-    Relay(SocketAddr),
     Send(Arc<[u8]>),
     Always(Arc<[u8]>),
     Wait(Gate),
@@ -399,7 +379,7 @@ struct Log {
     taken: Vec<Vec<u8>>,
     sessions: Vec<Session>,
     /// How each connection's script ended, for the message of a failing test.
-    endings: Vec<String>,
+    endings: Vec<(usize, io::Result<()>)>,
     /// Connections that a dropped server shuts down.
     sockets: Vec<Arc<Socket>>,
 }
@@ -438,15 +418,11 @@ fn accept_all(listener: &Socket, shared: &Arc<Shared>) {
                 stream: BufReader::with_capacity(BUFFER, Layers::Plain(socket)),
                 shared: Arc::clone(&shared),
             };
-            let ending = match connection.serve() {
-                Ok(Ending::Closed) => format!("#{index} closed by the script"),
-                Ok(Ending::ByClient) => format!("#{index} closed by the client"),
-                Err(error) => format!("#{index} broke off: {error}"),
-            };
+            let ending = connection.serve();
             drop(connection);
             shared.change(|log| {
                 log.ended += 1;
-                log.endings.push(ending);
+                log.endings.push((index, ending));
             });
         });
     }
@@ -459,13 +435,8 @@ struct Connection {
     shared: Arc<Shared>,
 }
 
-enum Ending {
-    Closed,
-    ByClient,
-}
-
 impl Connection {
-    fn serve(&mut self) -> io::Result<Ending> {
+    fn serve(&mut self) -> io::Result<()> {
         self.socket().set_read_timeout(Some(PATIENCE))?;
         self.socket().set_write_timeout(Some(PATIENCE))?;
         // Fails on a Unix socket, which sends each write at once anyway.
@@ -482,26 +453,26 @@ impl Connection {
                     self.record(request.clone());
                     self.write(&answer(&request))?;
                 }
-                Ok(Ending::ByClient)
+                Ok(())
             }
         }
     }
 
-    fn play(&mut self, script: &Script) -> io::Result<Ending> {
+    fn play(&mut self, script: &Script) -> io::Result<()> {
         for step in &script.0 {
             match step {
                 Step::Request | Step::Head => {
                     let whole = matches!(step, Step::Request);
                     match self.read_request(whole)? {
                         Some(request) => self.record(request),
-                        None => return Ok(Ending::ByClient),
+                        None => return Ok(()),
                     }
                 }
                 Step::Take(count) => {
                     let mut bytes = Vec::new();
                     match self.read_exactly(*count, &mut bytes) {
                         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                            return Ok(Ending::ByClient);
+                            return Ok(());
                         }
                         read => read?,
                     }
@@ -509,14 +480,13 @@ impl Connection {
                 }
                 Step::Tls(acceptor) => self.secure(acceptor)?,
                 Step::CloseNotify => self.stream.get_mut().close_notify()?,
-                Step::Relay(address) => return self.relay(*address),
                 Step::Send(bytes) => self.write(bytes)?,
                 Step::Always(bytes) => {
                     while let Some(request) = self.read_request(true)? {
                         self.record(request);
                         self.write(bytes)?;
                     }
-                    return Ok(Ending::ByClient);
+                    return Ok(());
                 }
                 Step::Wait(gate) => gate.pass()?,
                 Step::SmallBuffers => {
@@ -540,43 +510,25 @@ impl Connection {
         Ok(())
     }
 
-    fn relay(&mut self, address: SocketAddr) -> io::Result<Ending> {
-        let there = TcpStream::connect(address)?;
-        there.set_read_timeout(Some(PATIENCE))?;
-        there.set_nodelay(true)?;
-        let here = Arc::clone(self.socket());
-        let back = thread::spawn({
-            let mut there = there.try_clone()?;
-            move || {
-                let _ = io::copy(&mut there, &mut &*here);
-                let _ = here.shutdown(Shutdown::Write);
-            }
-        });
-        let copied = io::copy(&mut self.stream, &mut &there);
-        let _ = there.shutdown(Shutdown::Write);
-        let _ = back.join();
-        copied.map(|_| Ending::ByClient)
-    }
-
     /// Waits for the client to close, whatever it still sends.
-    fn await_end(&mut self) -> io::Result<Ending> {
+    fn await_end(&mut self) -> io::Result<()> {
         match io::copy(&mut self.stream, &mut io::sink()) {
             Err(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(error),
-            _ => Ok(Ending::ByClient),
+            _ => Ok(()),
         }
     }
 
-    fn close(&mut self) -> io::Result<Ending> {
+    fn close(&mut self) -> io::Result<()> {
         self.hang_up();
         self.socket().shutdown(Shutdown::Both)?;
-        Ok(Ending::Closed)
+        Ok(())
     }
 
-    fn reset(&mut self) -> io::Result<Ending> {
+    fn reset(&mut self) -> io::Result<()> {
         self.hang_up();
         // With a linger time of zero the close that follows, on dropping the last handle, sends RST.
         self.socket().set_linger(Some(Duration::ZERO))?;
-        Ok(Ending::Closed)
+        Ok(())
     }
 
     /// Leaves the thread's own handle as the only one, so that dropping it closes the descriptor.

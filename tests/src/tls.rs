@@ -1,7 +1,6 @@
 //! TLS for scripted servers: authorities, certificates of every kind, and the server's side of sessions, which
 //! [`Script::tls`](crate::script::Script::tls) lays over a connection, also one over another.
 
-use std::fmt;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,9 +47,15 @@ impl Authority {
 
     /// A certificate for these names, or addresses.
     pub fn leaf(&self, names: &[&str]) -> Leaf {
-        let (params, key) = parameters(names);
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let params = CertificateParams::new(names).expect("names");
+        let key = KeyPair::generate().expect("a key");
         let signed = params.signed_by(&key, &self.0).expect("a certificate");
-        Leaf::new(signed.der().clone(), signed.pem(), key)
+        Leaf {
+            certificate: signed.der().clone(),
+            pem: signed.pem(),
+            key,
+        }
     }
 }
 
@@ -62,14 +67,6 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    fn new(certificate: CertificateDer<'static>, pem: String, key: KeyPair) -> Self {
-        Self {
-            certificate,
-            pem,
-            key,
-        }
-    }
-
     /// The certificate and its key, for our side.
     pub fn for_client(&self) -> ClientCertificate {
         ClientCertificate {
@@ -151,8 +148,6 @@ pub struct Session {
     pub resumed: bool,
     /// The name that the client asked for.
     pub server_name: Option<String>,
-    /// What was agreed on.
-    pub alpn: Option<String>,
     /// How many certificates the client showed.
     pub client_certificates: usize,
 }
@@ -184,9 +179,6 @@ impl Layers {
         let seen = Session {
             resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
             server_name: session.server_name().map(str::to_owned),
-            alpn: session
-                .alpn_protocol()
-                .map(|name| String::from_utf8_lossy(name).into_owned()),
             client_certificates: session.peer_certificates().map_or(0, <[_]>::len),
         };
         let below = Self::Plain(Arc::clone(self.socket()));
@@ -234,16 +226,4 @@ impl Write for Layers {
             Self::Secure(stream) => stream.flush(),
         }
     }
-}
-
-impl fmt::Debug for Acceptor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Acceptor").finish_non_exhaustive()
-    }
-}
-
-fn parameters(names: &[&str]) -> (CertificateParams, KeyPair) {
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let params = CertificateParams::new(names).expect("names");
-    (params, KeyPair::generate().expect("a key"))
 }

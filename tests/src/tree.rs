@@ -67,18 +67,6 @@ impl Tree {
         Ok(Self { root })
     }
 
-    /// A small tree of plain names: `index` holds `count` files.
-    pub fn plain(count: usize) -> io::Result<Self> {
-        let root = open_to_other_users(tempfile::tempdir()?)?;
-        for number in 0..count {
-            fs::write(
-                root.path().join(format!("{number}.txt")),
-                number.to_string(),
-            )?;
-        }
-        Ok(Self { root })
-    }
-
     /// Where the tree is.
     pub fn path(&self) -> &Path {
         self.root.path()

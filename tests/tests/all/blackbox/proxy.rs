@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use courser::error::{DnsError, TlsFault};
-use courser::proto::ProxyFault;
+use courser::proto::{ProxyFault, SocksReply};
 use courser::{
     AddressPolicy, Call, Client, Config, ErrorKind, Observer, ObserverEvent, Phase, Proxies,
     Report, Request, Response, Sent, TlsConfig,
@@ -18,8 +18,6 @@ use tests::tls::{Acceptor, Authority};
 use super::OK;
 
 const ESTABLISHED: &str = "HTTP/1.1 200 Connection established\r\n\r\n";
-/// SOCKS5's reply to a request: done, at 0.0.0.0:0.
-const REACHED: [u8; 10] = [5, 0, 0, 1, 0, 0, 0, 0, 0, 0];
 /// `user:secret` in Basic.
 const BASIC: &str = "Basic dXNlcjpzZWNyZXQ=";
 
@@ -56,23 +54,8 @@ fn get(client: &mut Client, url: &str) -> Report {
     report
 }
 
-fn heads(server: &Server) -> Vec<String> {
-    server.requests().iter().map(|r| r.head()).collect()
-}
-
 fn error(client: &mut Client, url: &str) -> courser::Error {
     client.get(url, &mut Response::new()).unwrap_err()
-}
-
-/// The fault of a proxy's handshake, before which nothing of the request may go out.
-fn fault(client: &mut Client, url: &str) -> String {
-    let error = error(client, url);
-    assert_eq!(error.sent(), Sent::Nothing, "{error:?}");
-    assert_eq!(error.phase(), Phase::Proxy, "{error:?}");
-    match error.kind() {
-        ErrorKind::Proxy(fault) => format!("{fault:?}"),
-        _ => panic!("{error:?}"),
-    }
 }
 
 // ---- HTTP proxies
@@ -165,8 +148,9 @@ fn headers_for_the_proxy() {
     get(&mut client, "http://a.example/");
     let head = |line: &str, rest: &str| format!("{line} HTTP/1.1\r\nHost: a.example{rest}\r\n\r\n");
     let basic = format!("Proxy-Authorization: {BASIC}");
+    let heads: Vec<_> = proxy.requests().iter().map(|r| r.head()).collect();
     assert_eq!(
-        heads(&proxy),
+        heads,
         [
             head(
                 "CONNECT a.example:443",
@@ -190,21 +174,22 @@ fn headers_for_the_proxy() {
 #[test]
 fn proxy_authorization_reaches_no_server_by_any_way() {
     let server = Server::every(connection().always(OK));
-    let to = server.address();
-    let socks = connection().take(3).send([5, 0]).take(10).send(REACHED);
+    let url = format!("http://{}/", server.address());
     let tunnel = connection().request().send(ESTABLISHED);
-    let excepted = Server::every(connection());
-    let tunnels = Server::every(tunnel.relay(to));
-    let asked = Server::every(socks.relay(to));
-    let proxy = format!("http://{}", tunnels.address());
-    let proxy: courser::Proxy = proxy.parse().unwrap();
-    for (way, proxies) in [
-        ("excepted", all("http", &excepted).except("127.0.0.0/8")),
-        ("tunnelled", Proxies::all(proxy.with_tunnels())),
-        ("socks5h", all("socks5h", &asked)),
+    let tunnels = Server::every(tunnel.always(OK));
+    let asked = Server::every(socks(10, 0).always(OK));
+    let proxy: courser::Proxy = format!("http://{}", tunnels.address()).parse().unwrap();
+    for (way, proxies, reached) in [
+        (
+            "excepted",
+            all("http", &asked).except("127.0.0.0/8"),
+            &server,
+        ),
+        ("tunnelled", Proxies::all(proxy.with_tunnels()), &tunnels),
+        ("socks5h", all("socks5h", &asked), &asked),
     ] {
         for by_call in [false, true] {
-            let mut request = Request::get(format!("http://{to}/"));
+            let mut request = Request::get(&url);
             request
                 .add_header("Proxy-Authorization", "Basic own")
                 .add_header("X-Other", "stays");
@@ -215,14 +200,14 @@ fn proxy_authorization_reaches_no_server_by_any_way() {
             };
             let mut client = client(of_client, TlsConfig::default());
             run(&mut client, [call]).remove(0).outcome.unwrap();
-            let seen = server.requests().pop().unwrap();
+            let seen = reached.requests().pop().unwrap();
             assert_eq!(seen.header("x-other"), ["stays"], "{way}");
             let told = seen.header("proxy-authorization");
             assert!(told.is_empty(), "{way}, by the call: {by_call}");
         }
     }
     // Without proxies it is the caller's header, as in a request that is made for a proxy by hand.
-    let mut request = Request::get(format!("http://{to}/"));
+    let mut request = Request::get(&url);
     request.add_header("Proxy-Authorization", "own");
     let mut client = client(Proxies::none(), TlsConfig::default());
     client.call(&mut request, &mut Response::new()).unwrap();
@@ -326,13 +311,10 @@ fn tunnels_are_observed() {
 
 // ---- SOCKS5
 
-/// Greeting with no authentication, and a request of that many bytes.
-fn socks(request: usize) -> Script {
-    connection()
-        .take(3)
-        .send([5, 0])
-        .take(request)
-        .send(REACHED)
+/// Greeting with no authentication, a request of that many bytes, and a reply with this code.
+fn socks(request: usize, code: u8) -> Script {
+    let reply = [5, code, 0, 1, 0, 0, 0, 0, 0, 0];
+    connection().take(3).send([5, 0]).take(request).send(reply)
 }
 
 #[test]
@@ -357,7 +339,7 @@ fn socks5_is_told_an_address_and_socks5h_a_name() {
         ),
     ];
     for (scheme, url, expected) in cases {
-        let proxy = Server::play([socks(expected.len()).always(OK)]);
+        let proxy = Server::play([socks(expected.len(), 0).always(OK)]);
         let mut config = config(all(scheme, &proxy));
         let fixed = "192.0.2.9".parse().unwrap();
         config.host.dns.resolve("a.example", Some(8080), [fixed]);
@@ -369,12 +351,6 @@ fn socks5_is_told_an_address_and_socks5h_a_name() {
         assert_eq!(proxy.lines(), ["GET / HTTP/1.1"; 2]);
         assert_none_left(client, [&proxy]);
     }
-}
-
-/// What a SOCKS5 proxy is asked for an address, and its answer.
-fn asked(code: u8) -> Script {
-    let reply = [5, code, 0, 1, 0, 0, 0, 0, 0, 0];
-    connection().take(3).send([5, 0]).take(10).send(reply)
 }
 
 /// The last byte of each address that a SOCKS5 proxy was asked for.
@@ -389,10 +365,10 @@ fn addresses(proxy: &Server) -> Vec<u8> {
 fn socks5_is_told_the_next_address() {
     for code in [3, 8] {
         let proxy = Server::play([
-            asked(code),
-            asked(code),
-            asked(0).request().send(OK).close(),
-            asked(0).always(OK),
+            socks(10, code),
+            socks(10, code),
+            socks(10, 0).request().send(OK).close(),
+            socks(10, 0).always(OK),
         ]);
         let names = saying(&["192.0.2.7", "192.0.2.8", "192.0.2.9"]);
         let mut client = named_client(config(all("socks5", &proxy)), names);
@@ -413,12 +389,12 @@ fn socks5_is_told_the_next_address() {
 #[test]
 fn socks5_runs_out_of_addresses() {
     let names = ["192.0.2.7", "10.0.0.1", "192.0.2.8"];
-    let unreachable = Server::play([asked(5), asked(4)]);
+    let unreachable = Server::play([socks(10, 5), socks(10, 4)]);
     // What else a proxy says is not about the address.
-    let failing = Server::play([asked(1)]);
+    let failing = Server::play([socks(10, 1)]);
     for (proxy, fault, told) in [
-        (unreachable, "Socks(HostUnreachable)", &[7, 8][..]),
-        (failing, "Socks(GeneralFailure)", &[7]),
+        (unreachable, SocksReply::HostUnreachable, &[7, 8][..]),
+        (failing, SocksReply::GeneralFailure, &[7]),
     ] {
         let mut config = config(all("socks5", &proxy));
         let loopback = "127.0.0.0/8".parse().unwrap();
@@ -426,7 +402,9 @@ fn socks5_runs_out_of_addresses() {
         let policy = AddressPolicy::deny_private();
         config.host.addresses = policy.allow(loopback).allow(documentation);
         let mut client = named_client(config, saying(&names));
-        assert_eq!(self::fault(&mut client, "http://a.example/"), fault);
+        let error = error(&mut client, "http://a.example/");
+        assert_kind!(error, ErrorKind::Proxy(ProxyFault::Socks(reply)) if *reply == fault);
+        assert_eq!((error.sent(), error.phase()), (Sent::Nothing, Phase::Proxy));
         assert_eq!(addresses(&proxy), told, "one is not allowed");
         assert_none_left(client, [&proxy]);
     }

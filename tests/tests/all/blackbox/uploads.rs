@@ -1,10 +1,11 @@
 //! Request bodies that are stopped by an early answer or by their source.
 
 use std::io::{self, Read};
+use std::time::Duration;
 
 use courser::{Call, Request, Response};
-use tests::clients::{assert_none_left, client, drive_all, drive_until};
-use tests::script::{Gate, Server, connection};
+use tests::clients::{assert_none_left, client, drive_all};
+use tests::script::{Gate, Server, connection, eventually};
 
 const REFUSED: &str = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig";
 
@@ -17,11 +18,15 @@ fn t13b_an_answer_followed_by_a_reset_is_delivered_not_the_broken_pipe() {
     let mut request = Request::new("POST", "/");
     request.body_stream(AfterGate(source.clone()), None);
     let id = client.submit(Call::new(request, Response::new()));
-    drive_until(&mut client, "the head is there", |_, _| gate.arrived() == 1);
+    eventually("the head is there", || {
+        let done = client.wait(Some(Duration::from_millis(1)));
+        assert!(done.unwrap().done().is_none());
+        gate.arrived() == 1
+    });
     // Answer and reset happen while the client looks away, and then there is more to write: that write fails.
     gate.open();
     server.wait_all_ended();
-    source.open_for_all();
+    source.open();
     client.resume(id);
     let completion = drive_all(&mut client).remove(0);
     completion.outcome.unwrap();
