@@ -136,10 +136,7 @@ fn split_words(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
-    use crate::error::ErrorKind;
 
     #[test]
     fn texts_of_faults() {
@@ -181,24 +178,5 @@ mod tests {
         ] {
             assert_eq!(fault.to_string(), text);
         }
-    }
-
-    #[test]
-    fn alerts_are_told_apart() {
-        let fault = |alert: AlertDescription| from_rustls(Error::AlertReceived(alert), true, true);
-        let alerts = [(40, TlsFault::Alert(TlsAlert(40))), (120, TlsFault::Alpn)];
-        for (alert, expected) in alerts {
-            assert_eq!(fault(AlertDescription::from(alert)), expected);
-        }
-    }
-
-    #[test]
-    fn an_io_error_gives_its_fault_back() {
-        let error = io::Error::from(TlsFault::Truncated);
-        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-        let kind = ErrorKind::from(error);
-        assert!(matches!(kind, ErrorKind::Tls(TlsFault::Truncated)));
-        let kind = ErrorKind::from(io::Error::from(io::ErrorKind::BrokenPipe));
-        assert!(matches!(kind, ErrorKind::Io(_)));
     }
 }

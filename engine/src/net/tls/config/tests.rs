@@ -53,13 +53,19 @@ fn what_is_invalid() {
         config.min_version = TlsVersion::V1_3;
         config.max_version = TlsVersion::V1_2;
     });
+    let sessions = |most| error(|config| config.resumption = most);
     let (nothing, no_name) = ("nothing found", "neither a DNS name nor");
+    let (order, bound) = ("the lowest is above the highest", "more than 65536");
+    // A valid certificate does not hide an invalid one, at any position.
+    let [before, behind] = [[&*chain, NO_CERTIFICATE], [NO_CERTIFICATE, &*chain]];
     for (error, part, text) in [
         (roots(""), TlsPart::Roots, nothing),
         (roots("neither PEM nor DER"), TlsPart::Roots, nothing),
         (roots(&pem), TlsPart::Roots, nothing),
         (roots(BROKEN), TlsPart::Roots, ""),
         (roots(NO_CERTIFICATE), TlsPart::Roots, ""),
+        (roots(&before.concat()), TlsPart::Roots, ""),
+        (roots(&behind.concat()), TlsPart::Roots, ""),
         // The beginning of a DER item.
         (roots("0\u{3}"), TlsPart::Roots, ""),
         (error(|it| it.roots = TlsRoots::None), TlsPart::Roots, ""),
@@ -68,18 +74,12 @@ fn what_is_invalid() {
         (list(NO_LIST), TlsPart::Crl, ""),
         (client(""), TlsPart::ClientKey, nothing),
         (client(&chain), TlsPart::ClientKey, nothing),
-        (
-            client(ENCRYPTED),
-            TlsPart::ClientKey,
-            "encrypted keys cannot",
-        ),
+        (client(ENCRYPTED), TlsPart::ClientKey, "encrypted keys"),
         (client("0\u{3}"), TlsPart::ClientKey, ""),
         (client(&foreign), TlsPart::ClientCertificate, ""),
-        (
-            upside_down,
-            TlsPart::Versions,
-            "the lowest is above the highest",
-        ),
+        (upside_down, TlsPart::Versions, order),
+        (sessions(65_537), TlsPart::Resumption, bound),
+        (sessions(usize::MAX), TlsPart::Resumption, bound),
         (name(""), TlsPart::ServerName, no_name),
         (name("a b"), TlsPart::ServerName, no_name),
         (name("x\0y"), TlsPart::ServerName, no_name),
@@ -87,25 +87,6 @@ fn what_is_invalid() {
         assert_error(&error, part, text);
         assert_eq!(error.path(), None);
     }
-}
-
-/// A valid certificate does not hide an invalid one, at any position.
-#[test]
-fn every_root_is_checked() {
-    let (good, _) = self_signed();
-    for content in [
-        format!("{good}{NO_CERTIFICATE}"),
-        format!("{NO_CERTIFICATE}{good}"),
-    ] {
-        let error = error(|config| config.extra_roots = vec![bytes(&content)]);
-        assert_error(&error, TlsPart::Roots, "");
-    }
-    let config = TlsConfig {
-        roots: TlsRoots::None,
-        extra_roots: vec![bytes(&format!("a comment\n{good}another\n{good}"))],
-        ..TlsConfig::default()
-    };
-    config.build().unwrap();
 }
 
 #[test]
@@ -137,9 +118,9 @@ fn errors_name_the_file() {
     }
 }
 
-/// In DER, and in one file with the chain.
+/// Keys in DER, and in one file with the chain; several certificates with text between them; the most sessions.
 #[test]
-fn forms_of_keys() {
+fn what_is_valid() {
     let (chain, key) = self_signed();
     for key in [
         PemOrDer::Bytes(key.serialize_der()),
@@ -150,6 +131,9 @@ fn forms_of_keys() {
                 chain: bytes(&chain),
                 key,
             }),
+            roots: TlsRoots::None,
+            extra_roots: vec![bytes(&format!("a comment\n{chain}another\n{chain}"))],
+            resumption: 65_536,
             ..TlsConfig::default()
         };
         config.build().unwrap();
@@ -199,19 +183,6 @@ fn a_configuration_of_the_caller_stands_for_all_other_options() {
             TlsPart::Rustls,
             "other options",
         );
-    }
-}
-
-#[test]
-fn sessions_have_a_bound() {
-    let with = |resumption| TlsConfig {
-        resumption,
-        ..TlsConfig::default()
-    };
-    with(65_536).build().unwrap();
-    for sessions in [65_537, usize::MAX] {
-        let error = with(sessions).build().unwrap_err();
-        assert_error(&error, TlsPart::Resumption, "more than 65536");
     }
 }
 

@@ -95,10 +95,3 @@ fn only_the_named_groups_are_offered() {
         assert_eq!(used.name().as_str(), Some(group));
     }
 }
-
-#[test]
-fn no_protocol_is_offered_if_told_so() {
-    let mut pair = pair(|config, _| config.alpn = false);
-    pair.handshake().unwrap();
-    assert_eq!(pair.tls.info().unwrap().alpn, None);
-}
