@@ -165,8 +165,6 @@ const BUCKETS: usize = 30 * 8;
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     fn ms(ms: u64) -> Duration {
@@ -211,6 +209,7 @@ mod tests {
         for _ in 0..100_000 {
             limit.record(now, ms(40_000));
         }
+        limit.record(now, Duration::MAX);
         assert_eq!(limit.timeout(), Duration::from_secs(30));
     }
 
@@ -232,17 +231,5 @@ mod tests {
         }
         limit.record(start + Duration::from_secs(60), ms(1));
         assert!(limit.timeout() >= ms(3000));
-    }
-
-    proptest! {
-        #[test]
-        fn a_bucket_ends_within_an_eighth_above(micros in 0u64..3_600_000_000) {
-            let latency = Duration::from_micros(micros);
-            let bucket = bucket(latency);
-            prop_assert!(bucket < BUCKETS, "{}", bucket);
-            let end = upper_end(bucket);
-            prop_assert!(end > latency);
-            prop_assert!(end.as_micros() as u64 <= micros + micros / 8 + 2, "{:?} for {:?}", end, latency);
-        }
     }
 }

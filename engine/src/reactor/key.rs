@@ -86,11 +86,4 @@ mod tests {
         assert_eq!(size_of::<CallKey>(), 8);
         assert_eq!(size_of::<Option<CallKey>>(), 8);
     }
-
-    #[test]
-    fn a_key_converts_to_a_number_and_back() {
-        let key = ConnKey::first_of(7);
-        assert_eq!(ConnKey::from_bits(key.to_bits()), Some(key));
-        assert_eq!(ConnKey::from_bits(0), None);
-    }
 }

@@ -147,33 +147,24 @@ mod tests {
     use super::*;
     use crate::reactor::key::of;
 
-    type Letters = Slab<char, of::Call>;
-
-    #[test]
-    fn a_key_finds_its_own_element_only() {
-        let mut slab = Letters::new();
-        let first = slab.insert('a');
-        assert_eq!(slab.remove(first), Some('a'));
-        let second = slab.insert('b');
-        assert_ne!(first, second);
-        assert_eq!((slab.get(first), slab.get(second)), (None, Some(&'b')));
-        assert_eq!(slab.remove(first), None);
-        assert_eq!(slab.len(), 1);
-    }
-
     #[test]
     fn memory_is_given_back_and_no_key_is_used_twice() {
         let mut slab = Slab::<_, of::Call>::new();
-        let mut seen = std::collections::HashSet::new();
+        let (mut seen, mut before) = (std::collections::HashSet::new(), Vec::new());
         for rush in 0..5 {
             let keys: Vec<_> = (0..3000).map(|value| slab.insert(value)).collect();
+            // Keys find their own elements only, also where their slots are in use again.
+            assert!(before.iter().all(|&key| slab.get(key).is_none()));
+            assert!(before.iter().all(|&key| slab.remove(key).is_none()));
             for (value, &key) in keys.iter().enumerate() {
                 assert!(seen.insert(key), "{key:?} again in rush {rush}");
+                assert_eq!(slab.get(key), Some(&value));
                 assert_eq!(slab.remove(key), Some(value));
             }
             assert_eq!(slab.len(), 0);
             assert!(slab.slots.capacity() <= room::KEPT && slab.free.capacity() <= room::KEPT);
             assert!(keys.iter().all(|key| slab.get(*key).is_none()));
+            before = keys;
         }
     }
 }
