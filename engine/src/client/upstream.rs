@@ -248,17 +248,11 @@ mod tests {
             ("localhost:99", "127.0.0.1:99 [::1]:99 | localhost:99 | "),
             ("localhost:80", "127.0.0.1:80 [::1]:80 | localhost | "),
             ("unix:/run/x y.sock", "unix:/run/x y.sock | localhost | "),
-            ("example.com", "example.com 80 | example.com | "),
-            ("Example.com:8080", "Example.com 8080 | example.com:8080 | "),
-            ("http://example.com", "example.com 80 | example.com | "),
-            (
-                "https://example.com",
-                "example.com 443 | example.com | example.com",
-            ),
-            (
-                "HTTPS://example.com:80",
-                "example.com 80 | example.com:80 | example.com",
-            ),
+            ("e.com", "e.com 80 | e.com | "),
+            ("E.com:8080", "E.com 8080 | e.com:8080 | "),
+            ("http://e.com", "e.com 80 | e.com | "),
+            ("https://e.com", "e.com 443 | e.com | e.com"),
+            ("HTTPS://e.com:80", "e.com 80 | e.com:80 | e.com"),
             ("https://10.0.0.1", "10.0.0.1:443 | 10.0.0.1 | 10.0.0.1"),
             ("https://[::1]:444", "[::1]:444 | [::1]:444 | [::1]"),
             (
@@ -270,11 +264,8 @@ mod tests {
                 "xn--bcher-kva.example 443 | xn--bcher-kva.example | xn--bcher-kva.example",
             ),
         ] {
-            assert_eq!(
-                parse(text).map(|upstream| shown(&upstream)).as_deref(),
-                Ok(expected),
-                "{text}"
-            );
+            let shown = parse(text).map(|upstream| shown(&upstream));
+            assert_eq!(shown.as_deref(), Ok(expected), "{text}");
         }
     }
 

@@ -142,11 +142,8 @@ mod tests {
             "Sunday, 06-Nov-94 08:49:47 GMT",
             "Sun Nov  6 08:49:47 1994",
         ] {
-            assert_eq!(
-                retry_after(date.as_bytes(), Some(now)),
-                Some(Duration::from_secs(10)),
-                "{date}"
-            );
+            let pause = retry_after(date.as_bytes(), Some(now));
+            assert_eq!(pause, Some(Duration::from_secs(10)), "{date}");
         }
         let endless = retry_after(b"99999999999999999999999", None);
         assert_eq!(endless, Some(Duration::from_secs(u64::MAX)));

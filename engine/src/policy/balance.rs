@@ -356,11 +356,8 @@ mod tests {
 
     fn counts(balancer: &mut Balancer, now: Instant, picks: u32) -> Vec<u32> {
         let mut counts = vec![0; balancer.places.len()];
-        let mut random = 1u64;
-        for _ in 0..picks {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+        for n in 1..=u64::from(picks) {
+            let random = n.wrapping_mul(6_364_136_223_846_793_005);
             let mixed = random ^ random.rotate_left(32);
             let at = balancer.pick(now, mixed, |_| false).expect("an address");
             counts[at] += 1;

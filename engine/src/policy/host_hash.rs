@@ -53,10 +53,7 @@ mod tests {
             ("http://[::1]/", "http://[::1]:80"),
             ("http://h:/", "http://h:80/@x:1"),
             ("http://[::1]/", "http://[0:0:0:0:0:0:0:1]/"),
-            (
-                "http://b\u{fc}cher.example/",
-                "http://xn--bcher-kva.example/",
-            ),
+            ("http://b\u{fc}cher.x/", "http://xn--bcher-kva.x/"),
         ] {
             assert_eq!(host_hash(url), host_hash(same), "{url} {same}");
         }

@@ -472,12 +472,8 @@ mod tests {
             ("socks5://u:secret^|@h:1", "Proxy(socks5://***@h:1)"),
             ("bücher.example:1", "Proxy(http://xn--bcher-kva.example:1)"),
         ] {
-            let proxy = text.parse::<Proxy>().map(|proxy| format!("{proxy:?}"));
-            assert_eq!(
-                proxy.map_err(|e| e.to_string()).as_deref(),
-                Ok(expected),
-                "{text}"
-            );
+            let proxy: Proxy = text.parse().unwrap();
+            assert_eq!(format!("{proxy:?}"), expected, "{text}");
         }
         let proxy: Proxy = "http://us%3Aer:p%40ss:x@h".parse().unwrap();
         let credentials = proxy.credentials().unwrap();
@@ -489,28 +485,18 @@ mod tests {
     #[test]
     fn no_proxies() {
         let port = "the port is not a number from 1 to 65535";
-        for (text, shown, why) in [
-            ("", "", "it has no host"),
-            ("http://", "http://", "it has no host"),
-            ("ftp://h", "ftp://h", "the scheme ftp is not supported"),
-            (
-                "socks4://h",
-                "socks4://h",
-                "the scheme socks4 is not supported",
-            ),
-            (
-                "socks5h://localhost/run/x.sock",
-                "socks5h://localhost/run/x.sock",
-                "it has a path",
-            ),
-            ("h:0", "h:0", port),
-            ("u:secret@h:x", "***@h:x", port),
-            (
-                "u:se@cret@h",
-                "***@h",
-                "its user information needs percent-encoding",
-            ),
+        for (text, why) in [
+            ("", "it has no host"),
+            ("http://", "it has no host"),
+            ("ftp://h", "the scheme ftp is not supported"),
+            ("socks4://h", "the scheme socks4 is not supported"),
+            ("socks5h://localhost/run/x.sock", "it has a path"),
+            ("h:0", port),
+            ("u:secret@h:x", port),
+            ("u:se@cret@h", "its user information needs percent-encoding"),
         ] {
+            let shown = text.replace("u:secret@", "***@");
+            let shown = shown.replace("u:se@cret@", "***@");
             let error = text.parse::<Proxy>().unwrap_err();
             assert_eq!(
                 error.to_string(),

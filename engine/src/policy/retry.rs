@@ -435,6 +435,7 @@ mod tests {
     fn rules_hold_for_their_class_alone() {
         use FailureClass::FirstByteTimeout as Waiting;
         use FailureClass::{ConnectTimeout, Dns, ReadTimeout, Refused, Reset, Truncated};
+        use PeerFault::{Empty, Truncated as Cut};
         use Sent::{NoReplyByte, Nothing, ReplyBegun};
         use TimeLimit as By;
         use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable};
@@ -444,14 +445,9 @@ mod tests {
             (io(ConnectionRefused), Phase::Connect, Nothing, Refused),
             (io(HostUnreachable), Phase::Connect, Nothing, Refused),
             (io(ConnectionReset), Phase::FirstByte, NoReplyByte, Reset),
-            (peer(PeerFault::Empty), Phase::FirstByte, NoReplyByte, Reset),
+            (peer(Empty), Phase::FirstByte, NoReplyByte, Reset),
             (io(ConnectionReset), Phase::Body, ReplyBegun, Truncated),
-            (
-                peer(PeerFault::Truncated),
-                Phase::Body,
-                ReplyBegun,
-                Truncated,
-            ),
+            (peer(Cut), Phase::Body, ReplyBegun, Truncated),
             (late(By::Resolve), Phase::Resolve, Nothing, Dns),
             (late(By::Connect), Phase::Connect, Nothing, ConnectTimeout),
             (late(By::Handshake), Phase::Tls, Nothing, ConnectTimeout),
