@@ -1,36 +1,9 @@
 //! Streamed bodies of `Shared` clients.
 
-use std::io::Read;
-
-use super::server::pattern;
 use super::*;
 
 fn open(client: &Shared<HostClient>, target: &str) -> Result<courser::SharedBody, courser::Error> {
     client.open(&mut Request::get(target), &mut Response::new())
-}
-
-#[test]
-fn a_body_is_read_blocking_with_its_trailers_and_report() {
-    let server = Server::start();
-    let client = default_client(&server);
-    let (mut request, mut response) = (Request::get("/bytes/1000000"), Response::new());
-    let mut body = client.open(&mut request, &mut response).unwrap();
-    assert_eq!(
-        (response.status(), request.target()),
-        (200, "/bytes/1000000")
-    );
-    assert_eq!((client.in_flight(), body.report().is_none()), (1, true));
-    let mut bytes = Vec::new();
-    body.read_to_end(&mut bytes).unwrap();
-    assert!(bytes == pattern(0..1_000_000));
-    assert_eq!(body.trailers().collect::<Vec<_>>(), [("X-Sum", &b"7"[..])]);
-    let report = body.finish().unwrap();
-    assert!(report.bytes_in() > 1_000_000);
-    assert_eq!(client.in_flight(), 0);
-    // The connection serves again.
-    assert!(client.get("/", &mut response).unwrap().reused());
-    let stats = client.stats();
-    assert_eq!((stats.calls, stats.statuses[2]), (2, 2));
 }
 
 #[test]

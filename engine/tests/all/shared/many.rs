@@ -138,19 +138,29 @@ fn a_graceful_shutdown_waits_for_calls_that_change_threads() {
 }
 
 #[test]
-fn a_body_is_streamed_after_a_redirect() {
+fn a_body_is_streamed_after_a_redirect_with_its_trailers_and_report() {
     use std::io::Read;
 
     let server = Server::start();
     let client = spawn(3, config(&server, 2));
+    let mut response = Response::new();
     for to in 0..HOSTS {
         let url = url(0, 0, &format!("/redirect/host-{to}.example/bytes/300000"));
-        let (mut request, mut response) = (Request::get(url), Response::new());
+        let mut request = Request::get(&url);
         let mut body = client.open(&mut request, &mut response).unwrap();
+        assert_eq!((response.status(), request.target()), (200, &*url));
+        assert_eq!((client.in_flight(), body.report().is_none()), (1, true));
         let mut bytes = Vec::new();
         body.read_to_end(&mut bytes).unwrap();
         assert!(bytes == server::pattern(0..300_000));
-        assert_eq!(body.finish().unwrap().redirects().len(), 1);
+        assert_eq!(body.trailers().collect::<Vec<_>>(), [("X-Sum", &b"7"[..])]);
+        let report = body.finish().unwrap();
+        assert_eq!((report.redirects().len(), client.in_flight()), (1, 0));
+        assert!(report.bytes_in() > 300_000);
     }
-    assert_eq!(client.in_flight(), 0);
+    // The connection serves again.
+    let report = client.get(&url(0, 0, "/"), &mut response).unwrap();
+    assert!(report.reused());
+    let (stats, calls) = (client.stats(), HOSTS as u64 + 1);
+    assert_eq!((stats.calls, stats.statuses[2]), (calls, calls));
 }
