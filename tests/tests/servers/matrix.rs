@@ -6,12 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use courser::{HostClient, HostConfig, Response, TlsConfig, TlsVersion};
 use tests::clients::config;
+use tests::process::Process;
 use tests::script::PATIENCE;
 
 use crate::features::Feature;
 use crate::programs::Program;
 use crate::quirk::Quirk;
-use crate::running::{Flavor, Running};
+use crate::running::{self, Flavor};
 use crate::site::Site;
 
 /// What a server does with a feature.
@@ -59,17 +60,17 @@ pub(crate) struct Bench<'a> {
     program: &'static Program,
     site: &'a Site,
     /// The application that a proxy forwards to.
-    backend: Option<Running>,
-    plain: OnceCell<Option<Running>>,
-    ending: OnceCell<Option<Running>>,
-    tls: OnceCell<Option<Running>>,
+    backend: Option<Process>,
+    plain: OnceCell<Option<Process>>,
+    ending: OnceCell<Option<Process>>,
+    tls: OnceCell<Option<Process>>,
 }
 
 impl<'a> Bench<'a> {
     fn new(program: &'static Program, site: &'a Site) -> Self {
         let backend = program
             .forwards
-            .then(|| Running::start(&crate::programs::HTTP_SERVER, Flavor::Plain, site, None));
+            .then(|| running::start(&crate::programs::HTTP_SERVER, Flavor::Plain, site, None));
         Self {
             program,
             site,
@@ -81,20 +82,20 @@ impl<'a> Bench<'a> {
     }
 
     /// The server that all checks share; `None` if it has no such flavor.
-    pub(crate) fn server(&self, flavor: Flavor) -> Option<&Running> {
+    pub(crate) fn server(&self, flavor: Flavor) -> Option<&Process> {
         let cell = match flavor {
             Flavor::Plain => &self.plain,
             Flavor::Ending => &self.ending,
             Flavor::Tls => &self.tls,
         };
-        let backend = self.backend.as_ref().map(Running::address);
-        cell.get_or_init(|| Running::start(self.program, flavor, self.site, backend))
+        let backend = self.backend.as_ref().map(Process::address);
+        cell.get_or_init(|| running::start(self.program, flavor, self.site, backend))
             .as_ref()
     }
 
     /// A client of the plain server, if there is one.
     pub(crate) fn client(&self) -> Option<HostClient> {
-        self.server(Flavor::Plain).map(Running::client)
+        self.server(Flavor::Plain).map(running::client)
     }
 
     /// The URL of the server with TLS.
@@ -130,7 +131,7 @@ impl<'a> Bench<'a> {
         let started = servers.into_iter().filter_map(OnceCell::get).flatten();
         started
             .chain(&self.backend)
-            .map(Running::log)
+            .map(Process::log)
             .collect::<Vec<_>>()
             .join("\n")
     }

@@ -107,50 +107,34 @@ pub(crate) fn data(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// A running server.
-pub(crate) struct Running(Process);
+/// Starts a server and waits until it accepts connections; `None` if it has no such flavor.
+///
+/// # Panics
+/// When the server does not come up; its log is in the message.
+pub(crate) fn start(
+    program: &Program,
+    flavor: Flavor,
+    site: &Site,
+    backend: Option<SocketAddr>,
+) -> Option<Process> {
+    Process::start(|address, place| {
+        let mut command = (program.command)(&Setup {
+            address,
+            flavor,
+            site,
+            place,
+            backend,
+        })?;
+        command.env("HOME", place);
+        Some(command)
+    })
+}
 
-impl Running {
-    /// Starts a server and waits until it accepts connections; `None` if it has no such flavor.
-    ///
-    /// # Panics
-    /// When the server does not come up; its log is in the message.
-    pub(crate) fn start(
-        program: &Program,
-        flavor: Flavor,
-        site: &Site,
-        backend: Option<SocketAddr>,
-    ) -> Option<Self> {
-        let process = Process::start(|address, place| {
-            let mut command = (program.command)(&Setup {
-                address,
-                flavor,
-                site,
-                place,
-                backend,
-            })?;
-            command.env("HOME", place);
-            Some(command)
-        });
-        process.map(Self)
-    }
+pub(crate) fn upstream(server: &Process) -> Upstream {
+    Upstream::tcp([server.address()])
+}
 
-    /// Where it listens.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.0.address()
-    }
-
-    /// A client of this server.
-    pub(crate) fn client(&self) -> HostClient {
-        HostClient::new(self.upstream(), patient()).expect("a readiness queue")
-    }
-
-    pub(crate) fn upstream(&self) -> Upstream {
-        Upstream::tcp([self.address()])
-    }
-
-    /// What the server wrote.
-    pub(crate) fn log(&self) -> String {
-        self.0.log()
-    }
+/// A client of this server.
+pub(crate) fn client(server: &Process) -> HostClient {
+    HostClient::new(upstream(server), patient()).expect("a readiness queue")
 }

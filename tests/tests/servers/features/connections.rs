@@ -7,7 +7,7 @@ use tests::script::PATIENCE;
 
 use super::{present, says_close};
 use crate::matrix::{Bench, Outcome};
-use crate::running::Flavor;
+use crate::running::{self, Flavor};
 
 /// Many calls one after the other use one connection.
 pub(crate) fn keep_alive(bench: &Bench<'_>) -> Option<Outcome> {
@@ -33,7 +33,7 @@ pub(crate) fn keep_alive(bench: &Bench<'_>) -> Option<Outcome> {
 pub(crate) fn announced_end(bench: &Bench<'_>) -> Option<Outcome> {
     const CALLS: u64 = 12;
     let server = bench.server(Flavor::Ending)?;
-    let mut client = server.client();
+    let mut client = running::client(server);
     let mut response = Response::new();
     client.get("/close", &mut response).unwrap();
     if present(&response).is_some() {
@@ -44,7 +44,7 @@ pub(crate) fn announced_end(bench: &Bench<'_>) -> Option<Outcome> {
         assert_eq!((report.reused(), report.attempts()), (false, 1));
         return Some(Outcome::Works);
     }
-    let mut client = server.client();
+    let mut client = running::client(server);
     let mut must_open = true;
     for _ in 0..CALLS {
         let report = client.get("/hello", &mut response).unwrap();
@@ -58,7 +58,7 @@ pub(crate) fn announced_end(bench: &Bench<'_>) -> Option<Outcome> {
 
 /// The server closes a connection that is idle: the client sees that at once, and the next call opens another.
 pub(crate) fn idle_end(bench: &Bench<'_>) -> Option<Outcome> {
-    let mut client = bench.server(Flavor::Ending)?.client();
+    let mut client = running::client(bench.server(Flavor::Ending)?);
     let mut response = Response::new();
     client.get("/hello", &mut response).unwrap();
     if says_close(&response) {

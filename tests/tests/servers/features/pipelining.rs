@@ -8,12 +8,12 @@ use tests::script::PATIENCE;
 
 use crate::matrix::{Bench, Outcome, patient};
 use crate::quirk::Quirk;
-use crate::running::Flavor;
+use crate::running::{Flavor, upstream};
 use crate::site;
 
 /// A hundred calls at once on one connection: each gets its own answer, in the order of the requests.
 pub(crate) fn hundred(bench: &Bench<'_>) -> Option<Outcome> {
-    let upstream = bench.server(Flavor::Plain)?.upstream();
+    let upstream = upstream(bench.server(Flavor::Plain)?);
     let mut config = PipelineConfig {
         host: patient(),
         max_pending: NonZeroUsize::new(100).unwrap(),
