@@ -18,6 +18,7 @@ mod trace;
 use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -64,6 +65,14 @@ fn numbered(net: &SimNet) -> SimResolver {
         let all = numbers.map(|n| ip(n.parse().unwrap()));
         ScriptedAnswer::After(Duration::ZERO, Answer::found(all, 3_600_000 * MS))
     })
+}
+
+/// One connection at most.
+fn one() -> HostConfig {
+    HostConfig {
+        max_connections: NonZeroUsize::MIN,
+        ..HostConfig::default()
+    }
 }
 
 /// A client of the first place.

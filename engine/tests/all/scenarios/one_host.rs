@@ -13,14 +13,7 @@ use courser::{
     PipelineConfig, Request, Response, Sent, Timeouts,
 };
 
-use super::{MS, Script, call, host_client, next, place, rest, silent, upstream};
-
-fn one() -> HostConfig {
-    HostConfig {
-        max_connections: NonZeroUsize::MIN,
-        ..HostConfig::default()
-    }
-}
+use super::{MS, Script, call, host_client, next, one, place, rest, silent, upstream};
 
 /// A client of a scripted server, with one connection.
 fn client(

@@ -23,7 +23,7 @@ use flate2::read::GzEncoder;
 
 use super::{
     Failing, MS, Script, Source, call, client_of, connects, hear, host_client, near, next,
-    numbered, place, read_to_end, rest, silent, target, upstream,
+    numbered, one, place, read_to_end, rest, silent, target, upstream,
 };
 
 const ABCD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd";
@@ -249,11 +249,7 @@ fn a_call_that_could_not_wait_for_events_leaves_nothing_behind() {
         let mut polls = 0..;
         let fails = move || polls.next() == Some(nth);
         let failing = Failing { net, fails };
-        let config = HostConfig {
-            max_connections: NonZeroUsize::MIN,
-            ..HostConfig::default()
-        };
-        let mut client = HostClient::with_net(upstream(), config, failing).unwrap();
+        let mut client = HostClient::with_net(upstream(), one(), failing).unwrap();
         let mut response = Response::new();
         let mut failures = 0;
         for _ in 0..4 {
@@ -457,13 +453,12 @@ fn a_new_connection_is_not_in_the_way_of_calls_that_a_rate_keeps_back() {
         ..RetryRule::new(RetryOn::Status(Statuses::none().and(503..=503)))
     };
     let config = HostConfig {
-        max_connections: NonZeroUsize::MIN,
         rate: Some(Rate::every(3000 * MS).burst(NonZeroU64::MIN.saturating_add(1))),
         retry: Retry {
             rules: vec![rule],
             ..Retry::default()
         },
-        ..HostConfig::default()
+        ..one()
     };
     let mut client = host_client(&net, config);
     for tag in [1, 2] {

@@ -9,7 +9,7 @@ use courser::net::sim::{ScriptedAnswer, SimNet};
 use courser::policy::{BreakerConfig, FailureClass, RetryOn, RetryRule, Statuses};
 use courser::{Call, Client, Config, ErrorKind, HostConfig, Phase, Request, Response, Retry, Sent};
 
-use super::{MS, hear, host_client, next};
+use super::{MS, hear, host_client, next, one};
 
 #[test]
 fn a_call_that_waits_for_its_retry_holds_no_connection() {
@@ -22,10 +22,7 @@ fn a_call_that_waits_for_its_retry_holds_no_connection() {
         };
         peer.send(format!("HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n"));
     });
-    let mut config = HostConfig {
-        max_connections: 1.try_into().unwrap(),
-        ..HostConfig::default()
-    };
+    let mut config = one();
     let busy = RetryOn::Status(Statuses::none().and(503..=503));
     config.retry.rules = vec![RetryRule::new(busy)];
     let mut client = host_client(&net, config);
