@@ -9,8 +9,8 @@ use courser::net::Net as _;
 use courser::net::sim::{Link, Peer, Probability, SimNet};
 use courser::policy::{BreakerConfig, Overflow, WaitPolicy};
 use courser::{
-    Call, Caps, Codings, ErrorKind, HostClient, HostConfig, Limits, Misuse, Phase, PipelineClient,
-    PipelineConfig, Request, Response, Sent, Timeouts,
+    Call, Caps, Codings, ErrorKind, HostClient, HostConfig, HttpClient, Limits, Misuse, Phase,
+    PipelineClient, PipelineConfig, Request, Response, Sent, Timeouts,
 };
 
 use super::{MS, Script, call, host_client, next, one, place, rest, silent, upstream};
@@ -508,7 +508,7 @@ fn a_pipelined_call_keeps_a_short_limit() {
         }
         let mut client = PipelineClient::with_net(upstream(), config, net.clone()).unwrap();
         let began = net.now();
-        let error = client.perform(call).outcome.unwrap_err();
+        let error = HttpClient::perform(&mut client, call).outcome.unwrap_err();
         assert_kind!(error, ErrorKind::Timeout(TimeLimit::FirstByte));
         let took = net.now() - began;
         assert!(took <= 60 * MS, "{took:?}, its own: {own}");
