@@ -438,7 +438,8 @@ mod tests {
 
     #[test]
     fn numbers_without_a_meaning_are_refused() {
-        let refused = |change: fn(&mut HostConfig)| {
+        type Edit = fn(&mut HostConfig);
+        let refused = |change: Edit| {
             let mut config = HostConfig::default();
             change(&mut config);
             let Err(Misuse::OutOfRange { setting, .. }) = config.check() else {
@@ -447,11 +448,9 @@ mod tests {
             setting
         };
         assert!(HostConfig::default().check().is_ok());
+        let empty: Edit = |config| config.stream_buffer = 0;
         for (change, setting) in [
-            (
-                (|config| config.stream_buffer = 0) as fn(&mut HostConfig),
-                "stream_buffer",
-            ),
+            (empty, "stream_buffer"),
             (|config| config.stream_buffer = usize::MAX, "stream_buffer"),
             (
                 |config| config.retry_budget.as_mut().expect("a default").ratio = f64::NAN,

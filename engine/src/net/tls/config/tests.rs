@@ -56,6 +56,7 @@ fn what_is_invalid() {
     let sessions = |most| error(|config| config.resumption = most);
     let (nothing, no_name) = ("nothing found", "neither a DNS name nor");
     let (order, bound) = ("the lowest is above the highest", "more than 65536");
+    let encrypted = "encrypted keys cannot";
     // A valid certificate does not hide an invalid one, at any position.
     let [before, behind] = [[&*chain, NO_CERTIFICATE], [NO_CERTIFICATE, &*chain]];
     for (error, part, text) in [
@@ -74,7 +75,7 @@ fn what_is_invalid() {
         (list(NO_LIST), TlsPart::Crl, ""),
         (client(""), TlsPart::ClientKey, nothing),
         (client(&chain), TlsPart::ClientKey, nothing),
-        (client(ENCRYPTED), TlsPart::ClientKey, "encrypted keys"),
+        (client(ENCRYPTED), TlsPart::ClientKey, encrypted),
         (client("0\u{3}"), TlsPart::ClientKey, ""),
         (client(&foreign), TlsPart::ClientCertificate, ""),
         (upside_down, TlsPart::Versions, order),
@@ -94,21 +95,16 @@ fn errors_name_the_file() {
     let missing = PathBuf::from("/no/such/file.pem");
     let (chain, key) = self_signed();
     let file = || PemOrDer::File(missing.clone());
-    let with = |chain, key| Some(ClientCertificate { chain, key });
+    let pem = key.serialize_pem();
+    let client = |chain, key| {
+        let client = Some(ClientCertificate { chain, key });
+        error(|config| config.client = client)
+    };
     for (error, part) in [
-        (
-            error(|config| config.extra_roots = vec![file()]),
-            TlsPart::Roots,
-        ),
-        (error(|config| config.crls = vec![file()]), TlsPart::Crl),
-        (
-            error(|config| config.client = with(file(), bytes(&key.serialize_pem()))),
-            TlsPart::ClientCertificate,
-        ),
-        (
-            error(|config| config.client = with(bytes(&chain), file())),
-            TlsPart::ClientKey,
-        ),
+        (error(|it| it.extra_roots = vec![file()]), TlsPart::Roots),
+        (error(|it| it.crls = vec![file()]), TlsPart::Crl),
+        (client(file(), bytes(&pem)), TlsPart::ClientCertificate),
+        (client(bytes(&chain), file()), TlsPart::ClientKey),
     ] {
         assert_error(&error, part, "/no/such/file.pem");
         assert_eq!(error.path(), Some(&*missing));
