@@ -179,12 +179,9 @@ fn proxy_authorization_reaches_no_server_by_any_way() {
     let tunnels = Server::every(tunnel.always(OK));
     let asked = Server::every(socks(10, 0).always(OK));
     let proxy: courser::Proxy = format!("http://{}", tunnels.address()).parse().unwrap();
+    let excepted = all("http", &asked).except("127.0.0.0/8");
     for (way, proxies, reached) in [
-        (
-            "excepted",
-            all("http", &asked).except("127.0.0.0/8"),
-            &server,
-        ),
+        ("excepted", excepted, &server),
         ("tunnelled", Proxies::all(proxy.with_tunnels()), &tunnels),
         ("socks5h", all("socks5h", &asked), &asked),
     ] {
@@ -321,17 +318,14 @@ fn socks(request: usize, code: u8) -> Script {
 fn socks5_is_told_an_address_and_socks5h_a_name() {
     let by_name = [&[5, 1, 0, 3, 9][..], b"a.example", &[0, 80]].concat();
     let by_address = vec![5, 1, 0, 1, 192, 0, 2, 7, 0, 80];
+    // Fixed for that port alone.
+    let fixed = vec![5, 1, 0, 1, 192, 0, 2, 9, 0x1f, 0x90];
     let cases = [
         ("socks5h", "http://a.example/", by_name),
         ("socks5", "http://a.example/", by_address.clone()),
         ("socks5", "http://192.0.2.7/", by_address.clone()),
         ("socks5h", "http://192.0.2.7/", by_address),
-        // Fixed for that port alone.
-        (
-            "socks5",
-            "http://a.example:8080/",
-            vec![5, 1, 0, 1, 192, 0, 2, 9, 0x1f, 0x90],
-        ),
+        ("socks5", "http://a.example:8080/", fixed),
         (
             "socks5h",
             "http://[2001:db8::7]:81/",
