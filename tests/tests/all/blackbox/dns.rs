@@ -6,7 +6,7 @@ use std::fs;
 use std::sync::mpsc;
 
 use courser::error::DnsError;
-use courser::{HickoryResolver, NameServers, Reply as Answering, Resolver, SystemResolver};
+use courser::{Answer, HickoryResolver, NameServers, Reply as Answering, Resolver, SystemResolver};
 use hickory_proto::op::ResponseCode;
 use hickory_proto::rr::RecordType;
 use tests::dns::{DnsServer, Reply, a};
@@ -22,13 +22,17 @@ fn servers<'a>(servers: impl IntoIterator<Item = &'a DnsServer>) -> NameServers 
 
 /// The addresses of a name, in order, with spaces between them.
 fn ask(resolver: &mut impl Resolver, name: &str) -> Result<String, DnsError> {
-    let (sender, answer) = mpsc::channel();
-    let reply = Answering::new(move |answer| drop(sender.send(answer)));
-    resolver.lookup(name, reply);
-    let mut ips = answer.recv_timeout(PATIENCE).unwrap().addresses?;
+    let mut ips = answer_to(resolver, name).addresses?;
     ips.sort();
     let ips: Vec<_> = ips.iter().map(ToString::to_string).collect();
     Ok(ips.join(" "))
+}
+
+fn answer_to(resolver: &mut impl Resolver, name: &str) -> Answer {
+    let (sender, answer) = mpsc::channel();
+    let reply = Answering::new(move |answer| drop(sender.send(answer)));
+    resolver.lookup(name, reply);
+    answer.recv_timeout(PATIENCE).unwrap()
 }
 
 // ---- servers that fail
@@ -120,6 +124,31 @@ fn both_families_are_asked_for_and_one_is_enough() {
     ] {
         let expected = expected.map(str::to_owned);
         assert_eq!(ask(&mut resolver, name), expected, "{name}");
+    }
+}
+
+#[test]
+fn an_answer_may_be_kept_for_as_long_as_its_records_say() {
+    let dns = DnsServer::start(|q| match (q.name.as_str(), q.kind) {
+        ("many.test.", RecordType::A) => Reply::found([
+            a("many.test.", 90, "127.0.0.1"),
+            a("many.test.", 70, "127.0.0.2"),
+        ]),
+        ("half.test.", RecordType::A) => Reply::found([a("half.test.", 90, "127.0.0.1")]),
+        ("gone.test.", _) => Reply::not_found(50),
+        ("many.test.", _) => Reply::Code(ResponseCode::NoError, Some(80)),
+        _ => Reply::failure(),
+    });
+    let mut resolver = HickoryResolver::with_servers(servers([&dns]));
+    for (name, seconds) in [
+        ("many.test", Some(70)),
+        // The other family may come back.
+        ("half.test", Some(30)),
+        ("gone.test", Some(50)),
+        ("down.test", None),
+    ] {
+        let kept = answer_to(&mut resolver, name).ttl;
+        assert_eq!(kept.map(|ttl| ttl.as_secs()), seconds, "{name}");
     }
 }
 
