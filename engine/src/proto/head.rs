@@ -13,7 +13,7 @@ use httparse::ParserConfig;
 
 use super::Limits;
 use super::response::{Field, Fields, HeadParts, Version};
-use super::scan::{TOKEN, text_end, text_stops, token_end, token_stops};
+use super::scan::{is_of_token, text_end, text_stops, token_end, token_stops};
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 
 /// Finds the empty line that ends a head, over any number of pieces, and refuses a head at its first byte that no
@@ -106,7 +106,7 @@ impl HeadScan {
                 (HeadAt::LineStart, b'\r') => HeadAt::LastLf,
                 // The value of the line before goes on (obs-fold, RFC 9112 §5.2).
                 (HeadAt::LineStart, b' ' | b'\t') if self.lines > 1 => HeadAt::Text,
-                (HeadAt::LineStart, byte) if TOKEN[usize::from(byte)] => HeadAt::Name,
+                (HeadAt::LineStart, byte) if is_of_token(byte) => HeadAt::Name,
                 (HeadAt::Name, b':') => HeadAt::Text,
                 // NUL and a bare CR are harmless nowhere: other readers end a line there.
                 (HeadAt::LineStart | HeadAt::Name | HeadAt::Text, byte)

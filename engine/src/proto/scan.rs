@@ -2,31 +2,42 @@
 
 use wide::{i8x16, u8x16};
 
-/// Where the text at `at` ends: at the first byte that cannot stand in a field value or a reason phrase (a control
-/// character other than HTAB), or at the end of `input`.
-pub(super) fn text_end(input: &[u8], mut at: usize) -> usize {
+/// Where the text at `at` ends: at the first byte that [cannot stand in one](is_of_text), or at the end of `input`.
+pub(super) fn text_end(input: &[u8], at: usize) -> usize {
+    end(input, at, text_stops, is_of_text)
+}
+
+/// Where the token at `at` ends: at the first byte that cannot stand in a token, or at the end of `input`.
+pub(super) fn token_end(input: &[u8], at: usize) -> usize {
+    end(input, at, token_stops, is_of_token)
+}
+
+fn end(
+    input: &[u8],
+    mut at: usize,
+    stops: impl Fn(&[u8; 16]) -> u32,
+    may_stand: impl Fn(u8) -> bool,
+) -> usize {
     while at < input.len() {
-        let stops = input[at..].first_chunk().map_or(1, text_stops);
+        let stops = input[at..].first_chunk().map_or(1, &stops);
         at += (stops | 0x1_0000).trailing_zeros() as usize;
         match input.get(at) {
-            Some(b'\t' | b' '..=b'~' | 0x80..) => at += 1,
+            Some(&byte) if may_stand(byte) => at += 1,
             _ => break,
         }
     }
     at
 }
 
-/// Where the token at `at` ends: at the first byte that cannot stand in a token, or at the end of `input`.
-pub(super) fn token_end(input: &[u8], mut at: usize) -> usize {
-    while at < input.len() {
-        let stops = input[at..].first_chunk().map_or(1, token_stops);
-        at += (stops | 0x1_0000).trailing_zeros() as usize;
-        match input.get(at) {
-            Some(byte) if TOKEN[usize::from(*byte)] => at += 1,
-            _ => break,
-        }
-    }
-    at
+/// Whether a field value or a reason phrase may have this byte: no control character but HTAB (RFC 9110 §5.5).
+pub(super) fn is_of_text(byte: u8) -> bool {
+    matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
+}
+
+/// Whether a token may have this byte (RFC 9110 §5.6.2).
+#[inline]
+pub(super) fn is_of_token(byte: u8) -> bool {
+    TOKEN[usize::from(byte)]
 }
 
 /// One bit for each byte, the lowest bit for the first, set if the byte is neither a visible ASCII character nor a
@@ -56,8 +67,7 @@ fn outside(bytes: u8x16, first: u8, last: u8) -> i8x16 {
     ))
 }
 
-/// Which bytes a token may have (RFC 9110 §5.6.2).
-pub(super) const TOKEN: [bool; 256] = {
+const TOKEN: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
