@@ -1,7 +1,7 @@
 //! Counters and histograms over many calls. Recording a call takes a few additions and allocates nothing.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::Timings;
@@ -10,8 +10,7 @@ use crate::policy::buckets::{self, bucket_end};
 
 /// Statistics of the calls of a client so far: a snapshot.
 ///
-/// A call is counted when it ends. The numbers are read one after the other while calls go on, so one number may
-/// include a few calls more than another.
+/// A call is counted when it ends.
 ///
 /// ```
 /// # fn example(client: &courser::Shared<courser::HostClient>) {
@@ -69,7 +68,6 @@ impl Stats {
     /// Adds the numbers of another client.
     pub fn merge(&mut self, other: &Self) {
         let mut other = other.clone();
-        self.calls += other.calls;
         self.first_byte_limit = self.first_byte_limit.max(other.first_byte_limit);
         self.in_flight += other.in_flight;
         for (sum, n) in self.counters().zip(other.counters()) {
@@ -80,10 +78,10 @@ impl Stats {
         }
     }
 
-    /// In the order of [`Recorder::counters`].
     fn counters(&mut self) -> impl Iterator<Item = &mut u64> {
         let statuses = self.statuses.iter_mut();
         let others = [
+            &mut self.calls,
             &mut self.retries,
             &mut self.reused,
             &mut self.held,
@@ -92,7 +90,7 @@ impl Stats {
         statuses.chain(self.failures.each_mut()).chain(others)
     }
 
-    /// In the order of [`Recorder::times`].
+    /// The histograms, in the order in which [`Recorder::record`] has their times.
     fn times(&mut self) -> [&mut Histogram; 6] {
         [
             &mut self.total,
@@ -138,7 +136,26 @@ pub struct Failures {
 }
 
 impl Failures {
-    fn each_mut(&mut self) -> [&mut u64; FAILURES] {
+    /// The number for this kind.
+    fn of(&mut self, kind: &ErrorKind) -> &mut u64 {
+        match kind {
+            ErrorKind::Misuse(_) => &mut self.misuse,
+            ErrorKind::Peer(_) | ErrorKind::Redirect { .. } => &mut self.peer,
+            ErrorKind::Limit(_) => &mut self.limit,
+            ErrorKind::Io(_) => &mut self.io,
+            ErrorKind::Timeout(_) => &mut self.timeout,
+            ErrorKind::Tls(_) => &mut self.tls,
+            ErrorKind::Dns(_) => &mut self.dns,
+            ErrorKind::Proxy(_) => &mut self.proxy,
+            ErrorKind::Denied(_) | ErrorKind::DeniedName(_) => &mut self.denied,
+            ErrorKind::Cancelled => &mut self.cancelled,
+            ErrorKind::Stopped(_) => &mut self.stopped,
+            ErrorKind::BreakerOpen(_) => &mut self.breaker_open,
+            ErrorKind::Shortage(_) => &mut self.shortage,
+        }
+    }
+
+    fn each_mut(&mut self) -> [&mut u64; 13] {
         [
             &mut self.misuse,
             &mut self.peer,
@@ -157,27 +174,6 @@ impl Failures {
     }
 }
 
-/// The place of a kind in [`Failures::each_mut`].
-fn failure_index(kind: &ErrorKind) -> usize {
-    match kind {
-        ErrorKind::Misuse(_) => 0,
-        ErrorKind::Peer(_) | ErrorKind::Redirect { .. } => 1,
-        ErrorKind::Limit(_) => 2,
-        ErrorKind::Io(_) => 3,
-        ErrorKind::Timeout(_) => 4,
-        ErrorKind::Tls(_) => 5,
-        ErrorKind::Dns(_) => 6,
-        ErrorKind::Proxy(_) => 7,
-        ErrorKind::Denied(_) | ErrorKind::DeniedName(_) => 8,
-        ErrorKind::Cancelled => 9,
-        ErrorKind::Stopped(_) => 10,
-        ErrorKind::BreakerOpen(_) => 11,
-        ErrorKind::Shortage(_) => 12,
-    }
-}
-
-const FAILURES: usize = 13;
-
 /// A histogram of durations from 1 µs to 19 hours, with a precision of 1/16 of the duration.
 ///
 /// ```
@@ -189,7 +185,7 @@ const FAILURES: usize = 13;
 /// ```
 #[derive(Clone, Default)]
 pub struct Histogram {
-    /// Empty until a duration is recorded.
+    /// Empty if nothing records.
     counts: Box<[u64]>,
     count: u64,
     /// In microseconds.
@@ -234,6 +230,14 @@ impl Histogram {
             .map(|(index, count)| (Duration::from_micros(bucket_end::<STEP_BITS>(index)), count))
     }
 
+    fn record(&mut self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.counts[bucket(micros)] += 1;
+        self.count += 1;
+        self.sum = self.sum.saturating_add(micros);
+        self.max = self.max.max(micros);
+    }
+
     /// Adds the durations of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if self.counts.is_empty() {
@@ -261,23 +265,27 @@ impl fmt::Debug for Histogram {
     }
 }
 
-/// Collects [`Stats`]. One thread records, and all threads may read. With one writer, relaxed loads and stores suffice;
-/// they cost as little as ordinary ones.
-#[derive(Debug, Default)]
-pub struct Recorder {
-    statuses: [AtomicU64; 10],
-    failures: [AtomicU64; FAILURES],
-    retries: AtomicU64,
-    reused: AtomicU64,
-    held: AtomicU64,
-    adaptive_timeouts: AtomicU64,
-    /// In microseconds, rounded up; 0 if there is no limit.
-    first_byte_limit: AtomicU64,
-    /// In all, in the queue, for the name, to the connection, to TLS, and to the first byte.
-    times: [Recording; 6],
+/// Collects [`Stats`]. One thread records: it waits for the lock only while another thread reads.
+#[derive(Debug)]
+pub struct Recorder(Mutex<Stats>);
+
+impl Default for Recorder {
+    /// Has the memory of all that it will record.
+    fn default() -> Self {
+        let mut stats = Stats::default();
+        for histogram in stats.times() {
+            histogram.counts = vec![0; BUCKETS].into();
+        }
+        Self(Mutex::new(stats))
+    }
 }
 
 impl Recorder {
+    /// No foreign code runs under this lock, so the numbers are valid even if the lock is poisoned.
+    fn lock(&self) -> MutexGuard<'_, Stats> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn record(
         &self,
         error: Option<&Error>,
@@ -287,13 +295,15 @@ impl Recorder {
         held: bool,
         timings: &Timings,
     ) {
-        match error {
-            None => add(&self.statuses[usize::from(status / 100).min(9)], 1),
-            Some(error) => self.failed(error.kind()),
-        }
-        add(&self.retries, u64::from(attempts.saturating_sub(1)));
-        add(&self.reused, u64::from(reused));
-        add(&self.held, u64::from(held));
+        let stats = &mut *self.lock();
+        stats.calls += 1;
+        *match error {
+            None => &mut stats.statuses[usize::from(status / 100).min(9)],
+            Some(error) => stats.failures.of(error.kind()),
+        } += 1;
+        stats.retries += u64::from(attempts.saturating_sub(1));
+        stats.reused += u64::from(reused);
+        stats.held += u64::from(held);
         let times = [
             Some(timings.total),
             timings.queued,
@@ -302,101 +312,31 @@ impl Recorder {
             timings.tls,
             timings.first_byte,
         ];
-        for (recording, time) in self.times.iter().zip(times) {
+        for (histogram, time) in stats.times().into_iter().zip(times) {
             if let Some(time) = time {
-                recording.record(time);
+                histogram.record(time);
             }
         }
     }
 
     pub(crate) fn note_adaptive_timeout(&self) {
-        add(&self.adaptive_timeouts, 1);
+        self.lock().adaptive_timeouts += 1;
     }
 
     pub(crate) fn note_first_byte_limit(&self, limit: Duration) {
-        let micros = u64::try_from(limit.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
-        self.first_byte_limit
-            .store(micros.max(1), Ordering::Relaxed);
+        self.lock().first_byte_limit = Some(limit);
     }
 
     /// Counts a failed call that has no report.
     pub(crate) fn failed(&self, kind: &ErrorKind) {
-        add(&self.failures[failure_index(kind)], 1);
+        let stats = &mut *self.lock();
+        stats.calls += 1;
+        *stats.failures.of(kind) += 1;
     }
 
     pub(crate) fn snapshot(&self) -> Stats {
-        let mut stats = Stats::default();
-        for (to, from) in stats.counters().zip(self.counters()) {
-            *to = from.load(Ordering::Relaxed);
-        }
-        for (to, from) in stats.times().into_iter().zip(&self.times) {
-            *to = from.snapshot();
-        }
-        let limit = self.first_byte_limit.load(Ordering::Relaxed);
-        stats.first_byte_limit = (limit > 0).then(|| Duration::from_micros(limit));
-        stats.calls = stats.statuses.iter().sum::<u64>() + stats.failed();
-        stats
+        self.lock().clone()
     }
-
-    fn counters(&self) -> impl Iterator<Item = &AtomicU64> {
-        let others = [
-            &self.retries,
-            &self.reused,
-            &self.held,
-            &self.adaptive_timeouts,
-        ];
-        self.statuses.iter().chain(&self.failures).chain(others)
-    }
-}
-
-/// A histogram that is being recorded.
-struct Recording {
-    counts: Box<[AtomicU64; BUCKETS]>,
-    sum: AtomicU64,
-    max: AtomicU64,
-}
-
-impl Default for Recording {
-    fn default() -> Self {
-        Self {
-            counts: Box::new([const { AtomicU64::new(0) }; BUCKETS]),
-            sum: AtomicU64::new(0),
-            max: AtomicU64::new(0),
-        }
-    }
-}
-
-impl Recording {
-    fn record(&self, time: Duration) {
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        add(&self.counts[bucket(micros)], 1);
-        add(&self.sum, micros);
-        if micros > self.max.load(Ordering::Relaxed) {
-            self.max.store(micros, Ordering::Relaxed);
-        }
-    }
-
-    fn snapshot(&self) -> Histogram {
-        let counts = self.counts.iter();
-        let counts: Box<[u64]> = counts.map(|n| n.load(Ordering::Relaxed)).collect();
-        Histogram {
-            count: counts.iter().sum(),
-            counts,
-            sum: self.sum.load(Ordering::Relaxed),
-            max: self.max.load(Ordering::Relaxed),
-        }
-    }
-}
-
-impl fmt::Debug for Recording {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.snapshot().fmt(f)
-    }
-}
-
-fn add(counter: &AtomicU64, n: u64) {
-    let sum = counter.load(Ordering::Relaxed).wrapping_add(n);
-    counter.store(sum, Ordering::Relaxed);
 }
 
 /// The last bucket also counts greater numbers.
@@ -432,11 +372,10 @@ mod tests {
 
     #[test]
     fn quantiles_mean_and_max() {
-        let recording = Recording::default();
+        let mut histogram = Recorder::default().snapshot().total;
         for millis in 1..=100 {
-            recording.record(Duration::from_millis(millis));
+            histogram.record(Duration::from_millis(millis));
         }
-        let mut histogram = recording.snapshot();
         assert_eq!(
             (histogram.count(), histogram.max()),
             (100, Duration::from_millis(100))
