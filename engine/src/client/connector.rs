@@ -159,19 +159,19 @@ impl Connector {
 
     /// The order in which an opening tries the addresses of a name: those that have failed lately come last. `start` counts
     /// the openings.
-    fn order(&self, now: Time, ips: &[IpAddr], port: u16, start: usize) -> Option<Vec<IpAddr>> {
-        let last = |ip| self.avoided.has(now, &SocketAddr::new(ip, port).into());
-        Some(self.names.as_ref()?.order(ips, start, &last))
+    fn order(&self, now: Time, ips: &[IpAddr], port: u16, start: usize) -> Vec<IpAddr> {
+        interleave(ips, start, IpAddr::is_ipv6, |ip| {
+            let address = SocketAddr::new(*ip, port).into();
+            self.avoided.has(now, &address)
+        })
     }
 
-    /// The addresses of the right family that may be connected to, or all of the family if none may.
+    /// The addresses that may be connected to, or all if none may.
     fn usable(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
-        let names = self.names.as_ref();
-        let all = names.map_or_else(Vec::new, |names| names.of_family(addresses));
-        let allowed = all.iter().copied().filter(|ip| self.allowed.allows(*ip));
-        let allowed: Vec<_> = allowed.collect();
+        let allowed = addresses.iter().copied();
+        let allowed: Vec<_> = allowed.filter(|ip| self.allowed.allows(*ip)).collect();
         match allowed.is_empty() {
-            true => all,
+            true => addresses.to_vec(),
             false => allowed,
         }
     }
@@ -179,9 +179,7 @@ impl Connector {
     /// The addresses that a name has now, as far as the cache knows. Addresses that are no longer fresh are looked up.
     pub(super) fn lookup(&mut self, now: Time, name: &str, port: u16) -> Option<Vec<IpAddr>> {
         match self.names.as_mut()?.lookup(now, name, port) {
-            Found::Addresses(addresses) => {
-                Some(self.usable(&addresses)).filter(|usable| !usable.is_empty())
-            }
+            Found::Addresses(addresses) => Some(self.usable(&addresses)),
             Found::Pending | Found::Failed(_) => None,
         }
     }
@@ -461,9 +459,6 @@ impl<N: Net> Opener<'_, N> {
         if matches!(host.route.addresses, Addresses::Spread(..)) {
             // The addresses are hosts of their own.
             let usable = self.connector.usable(addresses);
-            if usable.is_empty() {
-                return self.resolve_failed(key, DnsError::NoAddresses.into());
-            }
             let slot = self.connector.openings.remove(key)?.slot;
             self.leave_pool(slot, |pool| pool.closed(slot.id));
             return Some(Opened::Resolved(usable));
@@ -480,10 +475,7 @@ impl<N: Net> Opener<'_, N> {
         let Addresses::Named(name, port) = &host.route.addresses else {
             return None;
         };
-        let order = self.connector.order(now, addresses, *port, start)?;
-        if order.is_empty() {
-            return self.resolve_failed(key, DnsError::NoAddresses.into());
-        }
+        let order = self.connector.order(now, addresses, *port, start);
         if looked_up {
             self.telemetry.notify(|| ObserverEvent::Resolved {
                 name,
@@ -503,7 +495,7 @@ impl<N: Net> Opener<'_, N> {
         let host = self.hosts.get(opening.slot.host)?;
         let (_, port) = host.route.socks_target.as_ref()?;
         let start = host.route.openings.unwrap_or_default();
-        let order = self.connector.order(now, addresses, *port, start)?;
+        let order = self.connector.order(now, addresses, *port, start);
         let first = order.first().copied();
         let mut left: Vec<IpAddr> = order.into_iter().rev().collect();
         let allowed = host.route.allowed.as_deref();

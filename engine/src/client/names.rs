@@ -2,20 +2,18 @@
 //! the last opening that waits for a name has ended, its lookup is cancelled.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use crate::net::Waker;
 use crate::net::resolve::{Answer, Reply, Resolver};
-use crate::policy::{DnsConfig, DnsCounters, Family, Found, NameCache, Question, interleave};
+use crate::policy::{DnsConfig, DnsCounters, Found, NameCache, Question};
 use crate::reactor::OpeningKey;
 use crate::time::Time;
 
 /// The names that a client knows, and the resolver for other names. At most one lookup of a name is in flight.
 pub(crate) struct Names {
-    family: Option<Family>,
     cache: NameCache,
     resolver: Box<dyn Resolver>,
     sender: Sender<(Question, Answer)>,
@@ -40,7 +38,6 @@ impl Names {
     pub(crate) fn new(config: DnsConfig, resolver: Box<dyn Resolver>, waker: Waker) -> Self {
         let (sender, answers) = unbounded();
         Self {
-            family: config.family,
             cache: NameCache::new(config),
             resolver,
             sender,
@@ -115,26 +112,6 @@ impl Names {
         None
     }
 
-    /// The order in which an opening tries `addresses`: see [`interleave`]. `start` counts the openings.
-    pub(crate) fn order(
-        &self,
-        addresses: &[IpAddr],
-        start: usize,
-        last: &dyn Fn(IpAddr) -> bool,
-    ) -> Vec<IpAddr> {
-        let mut order = interleave(addresses, start, IpAddr::is_ipv6, |ip| last(*ip));
-        if let Some(family) = self.family {
-            order.retain(|ip| family.has(*ip));
-        }
-        order
-    }
-
-    /// The addresses of the family that may be used.
-    pub(crate) fn of_family(&self, addresses: &[IpAddr]) -> Vec<IpAddr> {
-        let is_usable = |ip: &IpAddr| self.family.is_none_or(|family| family.has(*ip));
-        addresses.iter().copied().filter(is_usable).collect()
-    }
-
     /// Forgets a name.
     pub(crate) fn flush(&mut self, host: &str) {
         self.cache.flush(host);
@@ -152,6 +129,7 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
@@ -206,23 +184,5 @@ mod tests {
         assert_eq!(names.poll(now), Some((Vec::new(), lost.clone())));
         assert_eq!(names.lookup(now, "lost.example", 80), lost);
         assert_eq!(wakes.load(Ordering::SeqCst), 2);
-    }
-
-    #[test]
-    fn one_family_can_be_chosen() {
-        let all = ["::1", "10.0.0.1", "10.0.0.2"].map(|text| text.parse().unwrap());
-        let order = |family| {
-            let (sender, _asked) = unbounded();
-            let config = DnsConfig {
-                family,
-                ..DnsConfig::default()
-            };
-            let names = Names::new(config, Box::new(Held(sender)), Waker::new(|| {}));
-            let order = names.order(&all, 0, &|ip| ip == all[1]);
-            order.iter().map(IpAddr::to_string).collect::<Vec<_>>()
-        };
-        assert_eq!(order(None), ["::1", "10.0.0.2", "10.0.0.1"]);
-        assert_eq!(order(Some(Family::V4)), ["10.0.0.2", "10.0.0.1"]);
-        assert_eq!(order(Some(Family::V6)), ["::1"]);
     }
 }

@@ -131,6 +131,11 @@ impl DnsConfig {
         });
         self
     }
+
+    /// Whether an address is of the right family.
+    fn uses(&self, ip: IpAddr) -> bool {
+        self.family.is_none_or(|family| family.has(ip))
+    }
 }
 
 /// Counters of the cache of names.
@@ -238,16 +243,16 @@ impl NameCache {
 
     /// What is known without a question: overrides, IP addresses, `localhost`, and names that are not valid.
     pub(crate) fn fixed(&self, host: &str, port: u16) -> Option<Found> {
-        if let Some(addresses) = self.overridden(host, port) {
-            return Some(match addresses {
-                [] => Found::Failed(DnsError::NoAddresses),
-                addresses => Found::Addresses(addresses.into()),
-            });
-        }
-        if let Some(addresses) = literal(host) {
-            return Some(Found::Addresses(addresses));
-        }
-        (!is_name(host)).then_some(Found::Failed(DnsError::InvalidName))
+        let overridden = self.overridden(host, port).map(Into::into);
+        let Some(addresses) = overridden.or_else(|| literal(host)) else {
+            return (!is_name(host)).then_some(Found::Failed(DnsError::InvalidName));
+        };
+        let usable = addresses.iter().filter(|ip| self.config.uses(**ip));
+        let usable: Arc<[IpAddr]> = usable.copied().collect();
+        Some(match usable.is_empty() {
+            true => Found::Failed(DnsError::NoAddresses),
+            false => Found::Addresses(usable),
+        })
     }
 
     fn overridden(&self, host: &str, port: u16) -> Option<&[IpAddr]> {
@@ -319,7 +324,7 @@ impl NameCache {
         }
         let outcome = answer.addresses.and_then(|mut addresses| {
             let mut seen = HashSet::new();
-            addresses.retain(|ip| seen.insert(*ip));
+            addresses.retain(|ip| config.uses(*ip) && seen.insert(*ip));
             addresses.truncate(config.max_addresses.get());
             match addresses.is_empty() {
                 true => Err(DnsError::NoAddresses),

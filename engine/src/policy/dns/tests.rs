@@ -316,6 +316,18 @@ fn addresses_are_bounded_and_differ() {
 }
 
 #[test]
+fn one_family_can_be_chosen() {
+    let mut w = World::new(|config| config.family = Some(Family::V4));
+    w.lookup(0.0, "a");
+    assert_eq!(w.found(0.0, "a", "::1 10.0.0.1 ::2", 9), "10.0.0.1");
+    w.lookup(0.0, "b");
+    assert_eq!(w.found(0.0, "b", "::1", 9), "NoAddresses");
+    let fixed = ["localhost", "[::1]", "10.0.0.2"].map(|host| w.cache.fixed(host, 80));
+    let fixed = fixed.map(|found| shown(&found.unwrap()));
+    assert_eq!(fixed, ["127.0.0.1", "NoAddresses", "10.0.0.2"]);
+}
+
+#[test]
 fn what_needs_no_resolver() {
     let mut config = DnsConfig::default();
     let ip = |text: &str| text.parse::<IpAddr>().unwrap();
