@@ -244,14 +244,13 @@ impl Task {
 mod on_tokio {
     use std::future::{Future as _, poll_fn};
     use std::io;
-    use std::os::fd::OwnedFd;
-    use std::pin::Pin;
-    use std::task::{Context, Poll};
-    use std::time::Instant;
+    use std::pin::pin;
+    use std::task::Poll;
+    use std::time::Duration;
 
     use tokio::io::Interest;
     use tokio::io::unix::AsyncFd;
-    use tokio::time::{Sleep, sleep_until};
+    use tokio::time::sleep;
 
     use super::{Driver, HttpClient, Turn};
 
@@ -270,69 +269,41 @@ mod on_tokio {
                 reason = "the successor is unsafe for the sake of types whose descriptor may change, unlike `OwnedFd`"
             )]
             let descriptor = AsyncFd::with_interest(descriptor, Interest::READABLE)?;
-            let mut events = Events {
-                descriptor,
-                timer: None,
-            };
-            poll_fn(|context| events.poll_driver(context, &mut self)).await
-        }
-    }
-
-    /// What a driver waits for.
-    struct Events {
-        descriptor: AsyncFd<OwnedFd>,
-        /// The timer, and when it fires: at the time for which the driver waits, or earlier.
-        timer: Option<(Instant, Pin<Box<Sleep>>)>,
-    }
-
-    impl Events {
-        /// Takes one turn. Then other tasks may run.
-        fn poll_driver<C: HttpClient>(
-            &mut self,
-            context: &mut Context<'_>,
-            driver: &mut Driver<C>,
-        ) -> Poll<io::Result<()>> {
-            // Before the turn: what becomes readable later sets the readiness again.
-            let readable = match self.descriptor.poll_read_ready(context) {
-                Poll::Ready(guard) => Some(guard?),
-                Poll::Pending => None,
-            };
-            let until = match driver.turn()? {
-                Turn::Ended => return Poll::Ready(Ok(())),
-                Turn::Again => {
-                    context.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
-                Turn::Wait(until) => until,
-            };
-            if let Some(mut guard) = readable {
-                guard.clear_ready();
-            }
-            let is_due = self.descriptor.poll_read_ready(context).is_ready()
-                || driver.poll_given(context).is_ready()
-                || until.is_some_and(|until| self.poll_timer(context, until).is_ready());
-            if is_due {
-                context.waker().wake_by_ref();
-            }
-            Poll::Pending
-        }
-
-        /// Wakes the task at that time, or earlier. The timer of tokio is set anew only when it must fire earlier, or
-        /// has fired: most limits are those of calls that end long before.
-        fn poll_timer(&mut self, context: &mut Context<'_>, until: Instant) -> Poll<()> {
-            match &mut self.timer {
-                Some((at, timer)) => {
-                    if until < *at || timer.is_elapsed() {
-                        *at = until;
-                        timer.as_mut().reset(until.into());
+            // Fires at the time for which the driver waits, or earlier. It is set anew only when it must fire earlier, or
+            // has fired: most limits are those of calls that end long before.
+            let mut timer = pin!(sleep(Duration::ZERO));
+            // Takes one turn each time. Then other tasks may run.
+            poll_fn(|context| {
+                // Before the turn: what becomes readable later sets the readiness again.
+                let readable = match descriptor.poll_read_ready(context) {
+                    Poll::Ready(guard) => Some(guard?),
+                    Poll::Pending => None,
+                };
+                let until = match self.turn()? {
+                    Turn::Ended => return Poll::Ready(Ok(())),
+                    Turn::Again => {
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
                     }
+                    Turn::Wait(until) => until,
+                };
+                if let Some(mut guard) = readable {
+                    guard.clear_ready();
                 }
-                None => self.timer = Some((until, Box::pin(sleep_until(until.into())))),
-            }
-            match &mut self.timer {
-                Some((_, timer)) => timer.as_mut().poll(context),
-                None => Poll::Pending,
-            }
+                let is_due = descriptor.poll_read_ready(context).is_ready()
+                    || self.poll_given(context).is_ready()
+                    || until.is_some_and(|until| {
+                        if until < timer.deadline().into_std() || timer.is_elapsed() {
+                            timer.as_mut().reset(until.into());
+                        }
+                        timer.as_mut().poll(context).is_ready()
+                    });
+                if is_due {
+                    context.waker().wake_by_ref();
+                }
+                Poll::Pending
+            })
+            .await
         }
     }
 }
