@@ -1,8 +1,8 @@
 //! Which worker of a `Shared` client serves which host.
 
-use std::net::IpAddr;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use crate::proto::{Scheme, Url};
+use crate::proto::Url;
 
 /// A number that is equal for all spellings of URLs with the same scheme, host and port. All calls to a host go to one
 /// worker by it, so the limits of the host stay exact. Text that is not a URL gets a number, too; the client reports
@@ -11,33 +11,16 @@ pub(crate) fn host_hash(url: &str) -> u64 {
     let Ok(url) = Url::parse(url) else {
         return 0;
     };
-    let scheme = match url.scheme() {
-        Scheme::Http => 0,
-        Scheme::Https => 1,
-    };
-    let [port_high, port_low] = url.port().to_be_bytes();
-    let hash = hash(FNV_OFFSET, [scheme, port_high, port_low]);
-    let hash = match url.ip() {
-        Some(IpAddr::V4(ip)) => self::hash(hash, ip.octets()),
-        Some(IpAddr::V6(ip)) => self::hash(hash, ip.octets()),
-        None => self::hash(
-            hash,
-            url.host().bytes().map(|byte| byte.to_ascii_lowercase()),
-        ),
-    };
-    // The low bits of the sum depend on few bits of the text; after this step they depend on all.
-    hash ^ (hash >> 32)
+    // Without keys of its own, so that all threads get the same number.
+    let mut hasher = DefaultHasher::new();
+    (url.scheme(), url.port(), url.ip()).hash(&mut hasher);
+    if url.ip().is_none() {
+        for byte in url.host().bytes() {
+            hasher.write_u8(byte.to_ascii_lowercase());
+        }
+    }
+    hasher.finish()
 }
-
-fn hash(start: u64, bytes: impl IntoIterator<Item = u8>) -> u64 {
-    bytes.into_iter().fold(start, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME)
-    })
-}
-
-/// FNV-1a: short, and spreads well enough. At worst, all hosts go to one worker.
-const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
 #[cfg(test)]
 mod tests {
