@@ -5,6 +5,7 @@
 //! without zeroing it first, sends with `MSG_NOSIGNAL`, and receives with `recv`, which costs the kernel less than
 //! `read`.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -45,8 +46,10 @@ pub struct OsNet {
     is_watched: bool,
     /// How long a poll looks for events before it sleeps, as the options of the last connection say.
     busy_poll: Option<Duration>,
-    /// State of a xorshift generator; never zero.
-    random: u64,
+    /// Has random keys, which differ between clients and between runs.
+    random: RandomState,
+    /// How many random numbers there were.
+    numbers: u64,
 }
 
 impl OsNet {
@@ -61,7 +64,8 @@ impl OsNet {
             wake_state: None,
             is_watched: false,
             busy_poll: None,
-            random: random_seed(),
+            random: RandomState::new(),
+            numbers: 0,
         })
     }
 }
@@ -206,10 +210,8 @@ impl Net for OsNet {
     }
 
     fn random(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random
+        self.numbers += 1;
+        self.random.hash_one(self.numbers)
     }
 }
 
@@ -368,12 +370,6 @@ fn connect_in_progress(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     // A signal does not end the attempt either.
     matches!(errno, Some(Errno::INPROGRESS | Errno::INTR))
-}
-
-/// A seed that differs between clients and between runs: the keys of the standard library's hasher are random.
-fn random_seed() -> u64 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0u8) | 1
 }
 
 /// The token of the waker, which [`Token`] reserves.
