@@ -29,13 +29,8 @@ use crate::error::UrlError;
 #[derive(Clone, Eq, PartialEq)]
 pub struct Url<'a> {
     scheme: Scheme,
-    userinfo: Option<&'a str>,
-    /// As given, IPv6 in brackets. A name with other characters than ASCII is in Punycode.
-    host: Cow<'a, str>,
-    ip: Option<IpAddr>,
-    port: u16,
-    /// Path and query: empty, or begins with `/` or `?`.
-    target: &'a str,
+    /// With a port; behind it only path and query: nothing, or what begins with `/` or `?`.
+    parts: Parts<'a>,
 }
 
 /// The scheme of a [`Url`].
@@ -84,20 +79,14 @@ impl<'a> Url<'a> {
     /// The part that is invalid.
     pub fn parse(text: &'a str) -> Result<Self, UrlError> {
         let (scheme, rest) = split_scheme(text)?;
-        let parts = Parts::parse(rest)?;
-        let target = match memchr(b'#', parts.behind.as_bytes()) {
-            Some(at) => &parts.behind[..at],
-            None => parts.behind,
-        };
-        check_target(target, text.len() - parts.behind.len())?;
-        Ok(Self {
-            scheme,
-            userinfo: parts.userinfo,
-            host: parts.host,
-            ip: parts.ip,
-            port: parts.port.unwrap_or(scheme.default_port()),
-            target,
-        })
+        let mut parts = Parts::parse(rest)?;
+        let offset = text.len() - parts.behind.len();
+        if let Some(at) = memchr(b'#', parts.behind.as_bytes()) {
+            parts.behind = &parts.behind[..at];
+        }
+        check_target(parts.behind, offset)?;
+        parts.port.get_or_insert(scheme.default_port());
+        Ok(Self { scheme, parts })
     }
 
     /// The scheme.
@@ -107,31 +96,31 @@ impl<'a> Url<'a> {
 
     /// The user information, the part before `@`, as given: `user` or `user:password`, percent-encoded.
     pub fn userinfo(&self) -> Option<&'a str> {
-        self.userinfo
+        self.parts.userinfo
     }
 
     /// The host as given, IPv6 addresses in brackets. A name with other characters than ASCII is in Punycode (RFC
     /// 5891).
     pub fn host(&self) -> &str {
-        &self.host
+        &self.parts.host
     }
 
     /// The host, if it is an address.
     pub fn ip(&self) -> Option<IpAddr> {
-        self.ip
+        self.parts.ip
     }
 
     /// The port. Without a port in the URL, the default of the scheme.
     pub fn port(&self) -> u16 {
-        self.port
+        self.parts.port.unwrap_or_default()
     }
 
     /// Path and query in two pieces. Together they are the origin-form (RFC 9112 §3.2.1): the first is `/` if the URL
     /// has no path, otherwise empty.
     pub fn target_parts(&self) -> [&'a str; 2] {
-        match self.target.starts_with('/') {
-            true => ["", self.target],
-            false => ["/", self.target],
+        match self.parts.behind.starts_with('/') {
+            true => ["", self.parts.behind],
+            false => ["/", self.parts.behind],
         }
     }
 
@@ -147,26 +136,26 @@ impl<'a> Url<'a> {
     /// value. A dot at the end of a name is kept: it makes a different name.
     pub fn push_authority(&self, out: &mut Vec<u8>) {
         self.push_host(out);
-        if self.port != self.scheme.default_port() {
-            push_port(self.port, out);
+        if self.port() != self.scheme.default_port() {
+            push_port(self.port(), out);
         }
     }
 
     /// Appends `host:port`, the authority-form of CONNECT (RFC 9112 §3.2.3).
     pub fn push_host_port(&self, out: &mut Vec<u8>) {
         self.push_host(out);
-        push_port(self.port, out);
+        push_port(self.port(), out);
     }
 
     fn push_host(&self, out: &mut Vec<u8>) {
-        match self.ip {
+        match self.parts.ip {
             // Only IPv6 addresses have several spellings.
             Some(IpAddr::V6(ip)) => {
                 use std::io::Write;
                 // Writing to a vector does not fail.
                 let _ = write!(out, "[{ip}]");
             }
-            _ => out.extend(self.host.bytes().map(|byte| byte.to_ascii_lowercase())),
+            _ => out.extend(self.host().bytes().map(|byte| byte.to_ascii_lowercase())),
         }
     }
 
@@ -180,7 +169,7 @@ impl<'a> Url<'a> {
 
     /// [`push_origin`](Self::push_origin) as a new string.
     pub fn origin(&self) -> String {
-        let mut out = Vec::with_capacity(self.host.len() + 16);
+        let mut out = Vec::with_capacity(self.host().len() + 16);
         self.push_origin(&mut out);
         // All bytes of an origin are ASCII.
         String::from_utf8(out).unwrap_or_default()
@@ -189,15 +178,16 @@ impl<'a> Url<'a> {
     /// Whether both have the same scheme, host and port. Names are compared ignoring case, addresses by value. No name
     /// is looked up: `localhost` is not `127.0.0.1`.
     pub fn same_origin(&self, other: &Url<'_>) -> bool {
-        let same_host = match (self.ip, other.ip) {
-            (None, None) => self.host.eq_ignore_ascii_case(&other.host),
+        let same_host = match (self.ip(), other.ip()) {
+            (None, None) => self.host().eq_ignore_ascii_case(other.host()),
             (one, two) => one == two,
         };
-        same_host && self.scheme == other.scheme && self.port == other.port
+        same_host && self.scheme == other.scheme && self.port() == other.port()
     }
 }
 
 /// The parts of a URL after `://`.
+#[derive(Clone, Eq, PartialEq)]
 pub(crate) struct Parts<'a> {
     pub(crate) userinfo: Option<&'a str>,
     /// As given, IPv6 in brackets. A name with other characters than ASCII is in Punycode.
