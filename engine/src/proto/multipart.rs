@@ -6,7 +6,7 @@ use std::fmt;
 use std::hash::BuildHasher as _;
 use std::io::{self, Read};
 
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes};
 
 use super::request::Request;
 
@@ -70,11 +70,10 @@ impl Multipart {
     }
 
     pub(super) fn into_body(self) -> FormBody {
-        let mut pieces: VecDeque<Content> = VecDeque::new();
+        let mut pieces = VecDeque::new();
         let mut text = String::new();
         for (name, part) in self.fields {
-            let line_end = if pieces.is_empty() { "" } else { "\r\n" };
-            text += &format!("{line_end}--{}\r\n", self.boundary);
+            text += &format!("--{}\r\n", self.boundary);
             text += &format!("Content-Disposition: form-data; name=\"{}\"", quoted(&name));
             if let Some(file_name) = part.file_name {
                 text += &format!("; filename=\"{}\"", quoted(&file_name));
@@ -83,13 +82,13 @@ impl Multipart {
                 text += &format!("\r\nContent-Type: {content_type}");
             }
             text += "\r\n\r\n";
-            pieces.push_back(Content::Memory(std::mem::take(&mut text).into()));
+            pieces.push_back(Content::Memory(text.into()));
             pieces.push_back(part.content);
+            text = "\r\n".to_owned();
         }
-        let line_end = if pieces.is_empty() { "" } else { "\r\n" };
-        text += &format!("{line_end}--{}--\r\n", self.boundary);
+        text += &format!("--{}--\r\n", self.boundary);
         pieces.push_back(Content::Memory(text.into()));
-        FormBody { pieces }
+        FormBody(pieces)
     }
 }
 
@@ -150,37 +149,31 @@ impl FormPart {
 }
 
 /// The bytes of a form, one piece after the other.
-pub(super) struct FormBody {
-    pieces: VecDeque<Content>,
-}
+pub(super) struct FormBody(VecDeque<Content>);
 
 impl FormBody {
     /// In bytes; `None` if the length of a piece is not known.
     pub(super) fn length(&self) -> Option<u64> {
-        let lengths = self.pieces.iter().map(|piece| match piece {
+        let mut lengths = self.0.iter().map(|piece| match piece {
             Content::Memory(bytes) => Some(bytes.len() as u64),
             Content::Reader(_, length) => *length,
         });
-        let mut lengths = lengths.into_iter();
         lengths.try_fold(0_u64, |sum, length| sum.checked_add(length?))
     }
 
     /// All bytes, if all are in memory.
     pub(super) fn in_memory(&self) -> Option<Bytes> {
-        let mut all = BytesMut::new();
-        for piece in &self.pieces {
-            match piece {
-                Content::Memory(bytes) => all.extend_from_slice(bytes),
-                Content::Reader(..) => return None,
-            }
-        }
-        Some(all.freeze())
+        let pieces = self.0.iter().map(|piece| match piece {
+            Content::Memory(bytes) => Some(&bytes[..]),
+            Content::Reader(..) => None,
+        });
+        Some(pieces.collect::<Option<Vec<_>>>()?.concat().into())
     }
 }
 
 impl Read for FormBody {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while let Some(piece) = self.pieces.front_mut() {
+        while let Some(piece) = self.0.front_mut() {
             let read = match piece {
                 Content::Memory(bytes) => bytes.reader().read(buffer)?,
                 Content::Reader(source, None) => source.read(buffer)?,
@@ -199,7 +192,7 @@ impl Read for FormBody {
             if read > 0 || buffer.is_empty() {
                 return Ok(read);
             }
-            self.pieces.pop_front();
+            self.0.pop_front();
         }
         Ok(0)
     }
