@@ -25,8 +25,8 @@ enum GzipState {
     Extra(u16),
     Name,
     Comment,
-    HeaderCrc,
-    HeaderCrcHigh(u8),
+    /// The byte at this offset of the checksum of the header.
+    HeaderCrc(u8),
     Data,
     /// The byte at this offset of the checksum and the length.
     Trailer(u8),
@@ -66,21 +66,20 @@ impl Gzip {
                 Fixed(4)
             }
             (Fixed(0..4), _) => return Err(PeerFault::BadContentCoding),
-            (Fixed(9..), _) => self.state_after(FLAG_START),
+            (Fixed(9..), _) => self.next_part(0),
             (Fixed(at), _) => Fixed(at + 1),
             (ExtraLength, low) => ExtraLengthHigh(low),
             (ExtraLengthHigh(low), high) => match u16::from_le_bytes([low, high]) {
-                0 => self.state_after(FLAG_EXTRA),
+                0 => self.next_part(1),
                 length => Extra(length),
             },
-            (Extra(1), _) => self.state_after(FLAG_EXTRA),
+            (Extra(1), _) => self.next_part(1),
             (Extra(left), _) => Extra(left - 1),
-            (Name, 0) => self.state_after(FLAG_NAME),
-            (Comment, 0) => self.state_after(FLAG_COMMENT),
+            (Name, 0) => self.next_part(2),
+            (Comment, 0) => self.next_part(3),
             (Name | Comment, _) => before,
-            (HeaderCrc, low) if low == self.header.sum() as u8 => HeaderCrcHigh(low),
-            (HeaderCrcHigh(_), high) if high == (self.header.sum() >> 8) as u8 => Data,
-            (HeaderCrc | HeaderCrcHigh(_), _) => return Err(PeerFault::BadContentCoding),
+            (HeaderCrc(0), low) if low == self.header.sum() as u8 => HeaderCrc(1),
+            (HeaderCrc(1), high) if high == (self.header.sum() >> 8) as u8 => Data,
             (Trailer(at), byte) if byte == self.trailer()[usize::from(at & 7)] => match at {
                 7.. => Between,
                 _ => Trailer(at + 1),
@@ -90,15 +89,17 @@ impl Gzip {
                 Fixed(1)
             }
             (Between | Padding, 0) => Padding,
-            (Trailer(_) | Between | Padding, _) => return Err(PeerFault::BadContentCoding),
+            (HeaderCrc(_) | Trailer(_) | Between | Padding, _) => {
+                return Err(PeerFault::BadContentCoding);
+            }
             (Data, _) => Data,
         };
         let counts = match before {
             Fixed(_) | Between => true,
             ExtraLength | ExtraLengthHigh(_) | Extra(_) | Name | Comment => {
-                self.flags & FLAG_HEADER_CRC != 0
+                self.flags & HEADER_CRC != 0
             }
-            HeaderCrc | HeaderCrcHigh(_) | Data | Trailer(_) | Padding => false,
+            HeaderCrc(_) | Data | Trailer(_) | Padding => false,
         };
         if counts {
             self.header.update(&[byte]);
@@ -106,19 +107,10 @@ impl Gzip {
         Ok(())
     }
 
-    /// The state after this part of the header.
-    fn state_after(&self, part: u8) -> GzipState {
-        let parts = [
-            (FLAG_EXTRA, GzipState::ExtraLength),
-            (FLAG_NAME, GzipState::Name),
-            (FLAG_COMMENT, GzipState::Comment),
-            (FLAG_HEADER_CRC, GzipState::HeaderCrc),
-        ];
-        // The parts stand in this order. Their flags are numbered in another order: the flag of the checksum is the
-        // lowest.
-        let from = parts.iter().position(|(flag, _)| *flag == part);
-        let later = &parts[from.map_or(0, |from| from + 1)..];
-        let next = later.iter().find(|(flag, _)| self.flags & flag != 0);
+    /// What is read next: the first of the parts of the header from this one on that the flags announce, or the data.
+    fn next_part(&self, from: usize) -> GzipState {
+        let mut parts = PARTS[from..].iter();
+        let next = parts.find(|(flag, _)| self.flags & flag != 0);
         next.map_or(GzipState::Data, |(_, state)| *state)
     }
 
@@ -251,12 +243,16 @@ fn inflate(
     Ok((step, status == Status::StreamEnd))
 }
 
-/// Stands before the optional parts of a gzip header.
-const FLAG_START: u8 = 0;
-const FLAG_HEADER_CRC: u8 = 1 << 1;
-const FLAG_EXTRA: u8 = 1 << 2;
-const FLAG_NAME: u8 = 1 << 3;
-const FLAG_COMMENT: u8 = 1 << 4;
+/// The optional parts of a gzip header with their flags, in the order in which they stand.
+const PARTS: [(u8, GzipState); 4] = [
+    (1 << 2, GzipState::ExtraLength),
+    (1 << 3, GzipState::Name),
+    (1 << 4, GzipState::Comment),
+    (HEADER_CRC, GzipState::HeaderCrc(0)),
+];
+
+const HEADER_CRC: u8 = 1 << 1;
+
 /// "Must be zero" (RFC 1952 §2.3.1.2).
 const FLAGS_RESERVED: u8 = 0b1110_0000;
 
