@@ -25,6 +25,7 @@ pub(crate) use self::stream::Panic;
 use self::stream::{Source, Stream};
 use super::coding::Codings;
 use super::head::list;
+use super::scan::{is_of_text, is_of_token};
 use super::{Url, push_basic};
 use crate::error::{Misuse, Part, redacted};
 
@@ -215,11 +216,7 @@ impl Request {
             self.0.host = OwnValue::Own(value.to_vec());
         } else if name.eq_ignore_ascii_case("user-agent") {
             self.0.user_agent = OwnValue::Own(value.to_vec());
-        } else if let Some(framing) = FRAMING.iter().find(|f| f.eq_ignore_ascii_case(name)) {
-            self.0.invalid.get_or_insert(Invalid::Framing(framing));
-        } else {
-            let checked = check_field(name, value, Part::HeaderName, Part::HeaderValue);
-            self.note_invalid(checked);
+        } else if Invalid::note(&mut self.0.invalid, name, value, check_header) {
             if name.eq_ignore_ascii_case("connection") {
                 self.0.close |= list(value).any(|token| token.eq_ignore_ascii_case(b"close"));
             }
@@ -392,9 +389,11 @@ impl Request {
     pub fn trailer(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
         let value = value.as_ref();
         self.invalidate();
-        let checked = check_field(name, value, Part::TrailerName, Part::TrailerValue);
-        self.note_invalid(checked);
-        push_line(&mut self.0.trailers, name, value);
+        let check: Check =
+            |name, value| check_field(name, value, Part::TrailerName, Part::TrailerValue);
+        if Invalid::note(&mut self.0.invalid, name, value, check) {
+            push_line(&mut self.0.trailers, name, value);
+        }
         self
     }
 
@@ -561,9 +560,7 @@ impl Request {
     }
 
     fn check(&self, form: TargetForm) -> Result<(), Misuse> {
-        if let Some(invalid) = &self.0.invalid {
-            return Err(invalid.clone().into());
-        }
+        self.0.invalid.as_ref().map_or(Ok(()), Invalid::check)?;
         check_token(self.0.method.as_bytes(), Part::Method)?;
         if let Some(target) = &self.0.sent_target {
             check_bytes(target.as_bytes(), Part::Target, |byte| {
@@ -892,7 +889,7 @@ impl Request {
     /// What the source of the body has panicked with, once.
     pub(crate) fn take_panic(&mut self) -> Option<Panic> {
         match &mut self.0.body {
-            Body::Stream(stream) => stream.take_panic(),
+            Body::Stream(stream) => stream.panic.take(),
             Body::None | Body::Memory(_) => None,
         }
     }
@@ -1054,14 +1051,7 @@ impl Request {
 
     /// Refuses a text that is no value of this header.
     pub(super) fn check_value(&mut self, name: &str, value: &[u8]) {
-        let checked = check_field(name, value, Part::HeaderName, Part::HeaderValue);
-        self.note_invalid(checked);
-    }
-
-    fn note_invalid(&mut self, checked: Result<(), Invalid>) {
-        if let Err(invalid) = checked {
-            self.0.invalid.get_or_insert(invalid);
-        }
+        Invalid::note(&mut self.0.invalid, name, value, check_header);
     }
 }
 
@@ -1202,29 +1192,33 @@ enum Body {
     Stream(Box<Stream>),
 }
 
+/// A field that no request can have, and the check that refuses it.
 #[derive(Clone)]
-enum Invalid {
-    /// The name of the header or the trailer, then where the byte is.
-    Byte(Part, Box<str>, usize, u8),
-    Empty(Part),
-    Framing(&'static str),
-    /// A header that cannot be set for one send.
-    Fixed(&'static str),
+struct Invalid {
+    name: Box<str>,
+    value: Box<[u8]>,
+    check: Check,
 }
 
-impl From<Invalid> for Misuse {
-    fn from(invalid: Invalid) -> Self {
-        match invalid {
-            Invalid::Byte(part, name, at, byte) => Self::Invalid {
-                part,
-                name,
-                at,
-                byte,
-            },
-            Invalid::Empty(part) => Self::Empty(part),
-            Invalid::Framing(name) => Self::FramingHeader(name),
-            Invalid::Fixed(name) => Self::FixedHeader(name),
+/// Checks a name and a value.
+type Check = fn(&str, &[u8]) -> Result<(), Misuse>;
+
+impl Invalid {
+    /// Checks a field, and keeps the first one that is refused. Returns whether this one is valid.
+    fn note(first: &mut Option<Self>, name: &str, value: &[u8], check: Check) -> bool {
+        let is_valid = check(name, value).is_ok();
+        if !is_valid {
+            first.get_or_insert_with(|| Self {
+                name: name.into(),
+                value: value.into(),
+                check,
+            });
         }
+        is_valid
+    }
+
+    fn check(&self) -> Result<(), Misuse> {
+        (self.check)(&self.name, &self.value)
     }
 }
 
@@ -1290,45 +1284,53 @@ fn remove_lines(fields: &mut Vec<u8>, name: &str) {
     }
 }
 
-fn check_field(name: &str, value: &[u8], name_part: Part, value_part: Part) -> Result<(), Invalid> {
+fn check_header(name: &str, value: &[u8]) -> Result<(), Misuse> {
+    match FRAMING.iter().find(|f| f.eq_ignore_ascii_case(name)) {
+        Some(framing) => Err(Misuse::FramingHeader(framing)),
+        None => check_field(name, value, Part::HeaderName, Part::HeaderValue),
+    }
+}
+
+fn check_field(name: &str, value: &[u8], name_part: Part, value_part: Part) -> Result<(), Misuse> {
     let checked =
         check_token(name.as_bytes(), name_part).and_then(|()| check_value(value, value_part));
-    checked.map_err(|mut invalid| {
-        if let Invalid::Byte(part, of, at, _) = &mut invalid {
+    checked.map_err(|mut misuse| {
+        if let Misuse::Invalid {
+            part, name: of, at, ..
+        } = &mut misuse
+        {
             // No more of a name than is one.
             let end = if *part == name_part { *at } else { name.len() };
             *of = name[..end].into();
         }
-        invalid
+        misuse
     })
 }
 
-/// A token (RFC 9110 §5.6.2).
-fn check_token(bytes: &[u8], part: Part) -> Result<(), Invalid> {
-    if bytes.is_empty() {
-        return Err(Invalid::Empty(part));
+fn check_token(bytes: &[u8], part: Part) -> Result<(), Misuse> {
+    match bytes.is_empty() {
+        true => Err(Misuse::Empty(part)),
+        false => check_bytes(bytes, part, is_of_token),
     }
-    check_bytes(bytes, part, |byte| {
-        byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-    })
 }
 
 /// Refuses a `User-Agent` that no request can have.
 pub(crate) fn check_user_agent(value: Option<&str>) -> Result<(), Misuse> {
-    let value = value.unwrap_or_default().as_bytes();
-    Ok(check_value(value, Part::UserAgent)?)
+    check_value(value.unwrap_or_default().as_bytes(), Part::UserAgent)
 }
 
-/// A field value (RFC 9110 §5.5): no control character but HTAB.
-fn check_value(bytes: &[u8], part: Part) -> Result<(), Invalid> {
-    check_bytes(bytes, part, |byte| {
-        byte == b'\t' || (byte >= b' ' && byte != 0x7f)
-    })
+fn check_value(bytes: &[u8], part: Part) -> Result<(), Misuse> {
+    check_bytes(bytes, part, is_of_text)
 }
 
-fn check_bytes(bytes: &[u8], part: Part, allowed: impl Fn(u8) -> bool) -> Result<(), Invalid> {
+fn check_bytes(bytes: &[u8], part: Part, allowed: impl Fn(u8) -> bool) -> Result<(), Misuse> {
     match bytes.iter().position(|&byte| !allowed(byte)) {
-        Some(at) => Err(Invalid::Byte(part, "".into(), at, bytes[at])),
+        Some(at) => Err(Misuse::Invalid {
+            part,
+            name: "".into(),
+            at,
+            byte: bytes[at],
+        }),
         None => Ok(()),
     }
 }

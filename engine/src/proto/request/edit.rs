@@ -1,6 +1,6 @@
 //! Reads and edits a request before it is sent: its headers, its query, and bodies that are forms or JSON.
 
-use super::{OwnValue, Request, check_bytes, lines, split_line};
+use super::{Check, Invalid, OwnValue, Request, check_bytes, lines, split_line};
 use crate::error::Part;
 use crate::proto::Credentials;
 
@@ -56,8 +56,8 @@ impl Request {
     /// assert_eq!(request.header("authorization"), Some(&b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="[..]));
     /// ```
     pub fn basic_auth(&mut self, user: &str, password: &str) -> &mut Self {
-        let checked = check_bytes(user.as_bytes(), Part::UserName, |byte| byte != b':');
-        self.note_invalid(checked);
+        let check: Check = |user, _| check_bytes(user.as_bytes(), Part::UserName, |b| b != b':');
+        Invalid::note(&mut self.0.invalid, user, &[], check);
         let mut value = Vec::new();
         Credentials::new(user, password).push_basic(&mut value);
         self.set_header("Authorization", value)

@@ -1,6 +1,6 @@
 //! Header lines that hold for one send of a request.
 
-use super::{FRAMING, Invalid, Part, check_field, lines, push_line, remove_lines, split_line};
+use super::{FRAMING, Invalid, check_header, lines, push_line, remove_lines, split_line};
 use crate::error::Misuse;
 
 /// Header lines for one send. They are kept apart from those of the caller, which hold for all sends of a call.
@@ -20,17 +20,9 @@ impl HopFields {
 
     /// Adds a line in place of an earlier one with its name.
     pub(crate) fn set(&mut self, name: &str, value: &[u8]) {
-        let mut fixed = FRAMING.iter().chain(FIXED);
-        let checked = match fixed.find(|it| it.eq_ignore_ascii_case(name)) {
-            Some(fixed) => Err(Invalid::Fixed(fixed)),
-            None => check_field(name, value, Part::HeaderName, Part::HeaderValue),
-        };
-        match checked {
-            Err(invalid) => _ = self.invalid.get_or_insert(invalid),
-            Ok(()) => {
-                remove_lines(&mut self.lines, name);
-                push_line(&mut self.lines, name, value);
-            }
+        if Invalid::note(&mut self.invalid, name, value, check_field_of_send) {
+            remove_lines(&mut self.lines, name);
+            push_line(&mut self.lines, name, value);
         }
     }
 
@@ -42,8 +34,15 @@ impl HopFields {
     }
 
     pub(super) fn check(&self) -> Result<(), Misuse> {
-        let invalid = self.invalid.clone();
-        invalid.map_or(Ok(()), |invalid| Err(invalid.into()))
+        self.invalid.as_ref().map_or(Ok(()), Invalid::check)
+    }
+}
+
+fn check_field_of_send(name: &str, value: &[u8]) -> Result<(), Misuse> {
+    let mut fixed = FRAMING.iter().chain(FIXED);
+    match fixed.find(|it| it.eq_ignore_ascii_case(name)) {
+        Some(fixed) => Err(Misuse::FixedHeader(fixed)),
+        None => check_header(name, value),
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) struct Stream {
     pub(super) buffer: Vec<u8>,
     state: StreamState,
     /// What the source has panicked with.
-    panic: Option<Panic>,
+    pub(super) panic: Option<Panic>,
 }
 
 /// What foreign code has panicked with. The event loop raises this panic again when its own state is whole.
@@ -112,11 +112,6 @@ impl Stream {
     /// Whether the source wakes someone when it has its next piece.
     pub(super) fn wakes(&self) -> bool {
         matches!(self.source, Source::Pieces(_))
-    }
-
-    /// What the source has panicked with, once.
-    pub(super) fn take_panic(&mut self) -> Option<Panic> {
-        self.panic.take()
     }
 
     /// Sets whether a source that wakes nobody may say that it has no bytes yet.
