@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::CallId;
 use crate::error::Error;
+use crate::hook::Hook;
 use crate::net::Address;
 use crate::net::tls::TlsInfo;
 use crate::policy::BreakerState;
@@ -29,45 +30,39 @@ use crate::proto::Response;
 ///     ..Config::default()
 /// };
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Observer(Kind);
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 enum Kind {
-    One(Arc<dyn Fn(&ObserverEvent<'_>) + Send + Sync>),
-    Each(Arc<dyn Fn() -> Observer + Send + Sync>),
+    One(Hook<dyn Fn(&ObserverEvent<'_>) + Send + Sync>),
+    Each(Hook<dyn Fn() -> Observer + Send + Sync>),
 }
 
 impl Observer {
     /// Calls `observe` for each event.
     pub fn new(observe: impl Fn(&ObserverEvent<'_>) + Send + Sync + 'static) -> Self {
-        Self(Kind::One(Arc::new(observe)))
+        Self(Kind::One(Hook(Arc::new(observe))))
     }
 
     /// An observer that makes its own observer for each client. A [`CallId`] is unique within one client only, so an
     /// observer that remembers calls needs this.
     pub fn each_client(make: impl Fn() -> Self + Send + Sync + 'static) -> Self {
-        Self(Kind::Each(Arc::new(make)))
+        Self(Kind::Each(Hook(Arc::new(make))))
     }
 
     /// The observer of a new client.
     pub(super) fn for_client(self) -> Self {
         match self.0 {
             Kind::One(_) => self,
-            Kind::Each(make) => make().for_client(),
+            Kind::Each(Hook(make)) => make().for_client(),
         }
     }
 
     pub(super) fn notify(&self, event: &ObserverEvent<'_>) {
-        if let Kind::One(observe) = &self.0 {
+        if let Kind::One(Hook(observe)) = &self.0 {
             observe(event);
         }
-    }
-}
-
-impl fmt::Debug for Observer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Observer(..)")
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::error::Misuse;
+use crate::hook::Hook;
 use crate::proto::{Defaults, HopFields, Request, Response};
 
 /// What a program does before each request is sent: sign the request, or add headers that only this send may have.
@@ -38,10 +39,10 @@ use crate::proto::{Defaults, HopFields, Request, Response};
 ///     ..Config::default()
 /// };
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct SendHook {
-    before: Arc<Before>,
-    unauthorized: Option<Arc<Unauthorized>>,
+    before: Hook<Before>,
+    unauthorized: Option<Hook<Unauthorized>>,
 }
 
 type Before = dyn Fn(&mut Outgoing<'_>) -> io::Result<()> + Send + Sync;
@@ -54,7 +55,7 @@ impl SendHook {
         before: impl Fn(&mut Outgoing<'_>) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {
         Self {
-            before: Arc::new(before),
+            before: Hook(Arc::new(before)),
             unauthorized: None,
         }
     }
@@ -66,14 +67,8 @@ impl SendHook {
         mut self,
         again: impl Fn(&str, &Response) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.unauthorized = Some(Arc::new(again));
+        self.unauthorized = Some(Hook(Arc::new(again)));
         self
-    }
-}
-
-impl fmt::Debug for SendHook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendHook").finish_non_exhaustive()
     }
 }
 
@@ -176,7 +171,7 @@ impl HookedEncoder {
         attempt: u32,
     ) -> Result<(), Misuse> {
         self.fields.clear();
-        (self.hook.before)(&mut Outgoing {
+        (self.hook.before.0)(&mut Outgoing {
             request,
             host: defaults.host(),
             attempt,
@@ -194,7 +189,7 @@ impl HookedEncoder {
                 .hook
                 .unauthorized
                 .as_ref()
-                .is_some_and(|again| again(request.url(), response))
+                .is_some_and(|Hook(again)| again(request.url(), response))
     }
 
     pub(super) fn looks_at_answers(&self) -> bool {
