@@ -1,15 +1,29 @@
 //! The throttle: the rates of a host and of all hosts.
 
+use std::collections::VecDeque;
+
 use super::hosts::Hosts;
-use crate::policy::{FairQueue, Throttle, ThrottleConfig};
+use crate::policy::{Throttle, ThrottleConfig};
 use crate::reactor::HostKey;
 use crate::time::Time;
 
-/// The throttle over all hosts of a client together.
+/// The throttle over all hosts of a client together, which are served one after the other.
 #[derive(Debug)]
 pub(super) struct Throttling {
-    /// `None` without a rate over all hosts.
-    fair_queue: Option<Box<FairQueue<HostKey>>>,
+    /// Whether there is a rate over all hosts.
+    is_fair: bool,
+    requests: Throttle,
+    /// Connections for these requests are opened at no higher rate, so that not all hosts open one for the single
+    /// request that may begin. They take no token of `requests`: an unreachable host keeps no other back.
+    openings: Throttle,
+    /// The fair queue: hosts with waiting calls, the next one first.
+    ready: VecDeque<HostKey>,
+    /// Hosts that need a connection.
+    opening: VecDeque<HostKey>,
+    /// When the fair queue is served again without another cause.
+    timer: Option<Time>,
+    /// That time has come.
+    due: bool,
 }
 
 /// The throttle of one host.
@@ -65,55 +79,55 @@ impl HostThrottle {
 impl Throttling {
     /// A throttle with rules for each future host of `hosts`, and rules for all of them together.
     pub(super) fn new(each: ThrottleConfig, total: &ThrottleConfig, hosts: &mut Hosts) -> Self {
-        let throttle = Self {
-            fair_queue: (!total.is_open()).then(|| Box::new(FairQueue::new(total))),
-        };
         if !each.is_open() || !total.is_open() || each.counts_bytes {
             hosts.set_throttle(each);
         }
-        throttle
+        Self {
+            is_fair: !total.is_open(),
+            requests: Throttle::new(total),
+            openings: Throttle::new(total),
+            ready: VecDeque::new(),
+            opening: VecDeque::new(),
+            timer: None,
+            due: false,
+        }
     }
 
     /// Whether hosts begin calls in the order of the fair queue.
     pub(super) fn is_fair(&self) -> bool {
-        self.fair_queue.is_some()
+        self.is_fair
     }
 
     // ---- calls
 
     /// Whether the rate over all hosts lets a call begin.
     pub(super) fn has_room(&mut self, now: Time) -> bool {
-        let queue = self.fair_queue.as_mut();
-        queue.is_none_or(|queue| queue.has_room(now))
+        self.requests.room(now) > 0
     }
 
     /// Whether a call may begin outside the fair queue: no host waits in it, and the rate over all hosts allows a call.
     pub(super) fn may_begin(&mut self, now: Time) -> bool {
-        let queue = self.fair_queue.as_mut();
-        queue.is_none_or(|queue| queue.ready.is_empty() && queue.has_room(now))
+        self.ready.is_empty() && self.has_room(now)
     }
 
     /// A call has begun.
     pub(super) fn call_begun(&mut self, now: Time) {
-        if let Some(queue) = &mut self.fair_queue {
-            queue.pass(now);
-        }
+        self.requests.pass(now);
     }
 
     /// Puts a host into the fair queue, because it may have a call to begin.
     pub(super) fn line_up(&mut self, key: HostKey, hosts: &mut Hosts) {
-        if let (Some(queue), Some(host)) = (&mut self.fair_queue, hosts.get(key))
+        if let Some(host) = hosts.get(key).filter(|_| self.is_fair)
             && !std::mem::replace(&mut host.throttle.is_ready, true)
         {
-            queue.ready.push_back(key);
+            self.ready.push_back(key);
         }
     }
 
     /// The next host of the fair queue, if a call may begin now.
     pub(super) fn next_ready(&mut self, now: Time, hosts: &mut Hosts) -> Option<HostKey> {
-        let queue = self.fair_queue.as_mut()?;
-        while !queue.ready.is_empty() && queue.has_room(now) {
-            let key = queue.ready.pop_front()?;
+        while !self.ready.is_empty() && self.has_room(now) {
+            let key = self.ready.pop_front()?;
             if let Some(host) = hosts.get(key) {
                 host.throttle.is_ready = false;
                 return Some(key);
@@ -126,20 +140,20 @@ impl Throttling {
 
     /// Whether a host may open a connection now. If not, the host is serviced again when it may.
     pub(super) fn may_open(&mut self, now: Time, key: HostKey, hosts: &mut Hosts) -> bool {
-        let (Some(queue), Some(host)) = (&mut self.fair_queue, hosts.get(key)) else {
+        let Some(host) = hosts.get(key).filter(|_| self.is_fair) else {
             return true;
         };
         let permit = &mut host.throttle.permit;
         match permit {
             OpenPermit::Asked => false,
             OpenPermit::Given => true,
-            OpenPermit::None if queue.opening.is_empty() && queue.open(now) => {
+            OpenPermit::None if self.opening.is_empty() && self.open(now) => {
                 *permit = OpenPermit::Given;
                 true
             }
             OpenPermit::None => {
                 *permit = OpenPermit::Asked;
-                queue.opening.push_back(key);
+                self.opening.push_back(key);
                 false
             }
         }
@@ -147,11 +161,8 @@ impl Throttling {
 
     /// Gives permits to the hosts that have asked for one, as many as the rate allows.
     pub(super) fn give_permits(&mut self, now: Time, hosts: &mut Hosts) {
-        while let Some(queue) = &mut self.fair_queue
-            && !queue.opening.is_empty()
-            && queue.open(now)
-        {
-            let mut asked = std::iter::from_fn(|| queue.opening.pop_front());
+        while !self.opening.is_empty() && self.open(now) {
+            let mut asked = std::iter::from_fn(|| self.opening.pop_front());
             // Dropped hosts need no permit.
             let Some(key) = asked.find(|key| hosts.get_ref(*key).is_some()) else {
                 return;
@@ -163,35 +174,41 @@ impl Throttling {
         }
     }
 
+    /// Whether an opening may begin now. If so, it is counted.
+    fn open(&mut self, now: Time) -> bool {
+        let may = self.openings.room(now) > 0;
+        if may {
+            self.openings.pass(now);
+        }
+        may
+    }
+
     // ---- the timer of the fair queue
 
     /// Returns the time at which the fair queue must be served next, if that time has changed.
     pub(super) fn plan(&mut self, now: Time) -> Option<Time> {
-        let queue = self.fair_queue.as_mut()?;
-        let at = queue.next_at(now);
-        let news = at.filter(|_| queue.timer != at);
-        queue.timer = at;
+        let request = (!self.ready.is_empty()).then(|| self.requests.opens_at(now).unwrap_or(now));
+        let opening =
+            (!self.opening.is_empty()).then(|| self.openings.opens_at(now).unwrap_or(now));
+        let at = request.into_iter().chain(opening).min();
+        let news = at.filter(|_| self.timer != at);
+        self.timer = at;
         news
     }
 
     /// Whether the timer of the fair queue is set to this time.
     pub(super) fn has_timer(&self, at: Time) -> bool {
-        let queue = self.fair_queue.as_ref();
-        queue.is_some_and(|queue| queue.timer == Some(at))
+        self.timer == Some(at)
     }
 
     /// The timer of the fair queue has fired.
     pub(super) fn timer_fired(&mut self) {
-        if let Some(queue) = &mut self.fair_queue {
-            queue.timer = None;
-            queue.due = true;
-        }
+        (self.timer, self.due) = (None, true);
     }
 
     /// Whether the timer of the fair queue has fired since the last call of this method.
     #[inline]
     pub(super) fn take_due(&mut self) -> bool {
-        let queue = self.fair_queue.as_mut();
-        queue.is_some_and(|queue| std::mem::take(&mut queue.due))
+        std::mem::take(&mut self.due)
     }
 }

@@ -1,6 +1,5 @@
 //! What keeps the calls of a host back in addition to connections: rates.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{Rate, RateLimiter, later};
@@ -73,63 +72,6 @@ impl Throttle {
     }
 }
 
-/// Rates over many hosts, which are served one after the other. `H` names a host.
-#[derive(Debug)]
-pub(crate) struct FairQueue<H> {
-    requests: Throttle,
-    /// Connections for these requests are opened at no higher rate, so that not all hosts open one for the single
-    /// request that may begin. They take no token of `requests`: an unreachable host keeps no other back.
-    openings: Throttle,
-    /// Hosts with waiting calls, the next one first.
-    pub(crate) ready: VecDeque<H>,
-    /// Hosts that need a connection.
-    pub(crate) opening: VecDeque<H>,
-    /// When the driver checks again by itself.
-    pub(crate) timer: Option<Time>,
-    /// That time has come.
-    pub(crate) due: bool,
-}
-
-impl<H> FairQueue<H> {
-    pub(crate) fn new(config: &ThrottleConfig) -> Self {
-        Self {
-            requests: Throttle::new(config),
-            openings: Throttle::new(config),
-            ready: VecDeque::new(),
-            opening: VecDeque::new(),
-            timer: None,
-            due: false,
-        }
-    }
-
-    /// Whether a request may begin now.
-    pub(crate) fn has_room(&mut self, now: Time) -> bool {
-        self.requests.room(now) > 0
-    }
-
-    /// Counts a request that begins. There must be room for it.
-    pub(crate) fn pass(&mut self, now: Time) {
-        self.requests.pass(now);
-    }
-
-    /// Whether an opening may begin now. If so, it is counted.
-    pub(crate) fn open(&mut self, now: Time) -> bool {
-        let may = self.openings.room(now) > 0;
-        if may {
-            self.openings.pass(now);
-        }
-        may
-    }
-
-    /// When a waiting host may be served.
-    pub(crate) fn next_at(&mut self, now: Time) -> Option<Time> {
-        let request = (!self.ready.is_empty()).then(|| self.requests.opens_at(now).unwrap_or(now));
-        let opening =
-            (!self.opening.is_empty()).then(|| self.openings.opens_at(now).unwrap_or(now));
-        request.into_iter().chain(opening).min()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,12 +83,9 @@ mod tests {
             min_delay: Some(Duration::MAX),
             ..ThrottleConfig::default()
         };
-        let (mut throttle, mut fair_queue) = (Throttle::new(&config), FairQueue::new(&config));
+        let mut throttle = Throttle::new(&config);
         throttle.pass(now);
-        fair_queue.pass(now);
-        fair_queue.ready.push_back(1);
         let year = now + Duration::from_secs(31_536_000);
         assert!(throttle.opens_at(now).is_some_and(|at| at > year));
-        assert!(fair_queue.next_at(now).is_some_and(|at| at > year));
     }
 }
