@@ -6,14 +6,11 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -25,7 +22,7 @@ use hickory_resolver::net::{DnsError as WireError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::files::{HostsFile, interface_index, name_servers};
 use super::hickory_runtime::ServerRuntime;
@@ -471,7 +468,7 @@ impl Servers {
 
     /// Tries the name and its search list like res_search(3). The first candidate with addresses is the answer. If a
     /// candidate does not exist, or the servers fail, the next one is tried. A timeout ends the search.
-    async fn search(&self, name: &str) -> Answer {
+    async fn search(self: &Arc<Self>, name: &str) -> Answer {
         let mut failure: Option<Answer> = None;
         for candidate in self.candidates(name) {
             let answer = self.ask(&candidate).await;
@@ -514,10 +511,29 @@ impl Servers {
         all
     }
 
-    /// Asks for both families of addresses of one absolute name.
-    async fn ask(&self, name: &Name) -> Answer {
-        let questions = [RecordType::A, RecordType::AAAA].map(|kind| self.query(name, kind));
-        let [v4, v6] = ask_both(questions).await;
+    /// Asks for both families of addresses of one absolute name at the same time. Once one has come, the other has
+    /// [`RESOLUTION_DELAY`] left.
+    async fn ask(self: &Arc<Self>, name: &Name) -> Answer {
+        let mut questions = JoinSet::new();
+        for kind in [RecordType::A, RecordType::AAAA] {
+            let (servers, name) = (Arc::clone(self), name.clone());
+            questions.spawn(async move { (kind, servers.query(&name, kind).await) });
+        }
+        let first = questions.join_next().await;
+        let second = match &first {
+            Some(Ok((_, answer))) if answer.addresses.is_ok() => {
+                let second = tokio::time::timeout(RESOLUTION_DELAY, questions.join_next()).await;
+                second.unwrap_or_default()
+            }
+            _ => questions.join_next().await,
+        };
+        let [mut v4, mut v6] = [(); 2].map(|()| Answer::failed(DnsError::Unanswered));
+        for (kind, answer) in [first, second].into_iter().flatten().flatten() {
+            match kind {
+                RecordType::A => v4 = answer,
+                _ => v6 = answer,
+            }
+        }
         let ttl = v4.ttl.into_iter().chain(v6.ttl).min();
         // Addresses of one family are a complete answer only if the other family is known to be empty.
         let half = |found, ttl: Option<Duration>, missing: DnsError| Answer {
@@ -658,46 +674,10 @@ fn no_addresses(error: NetError) -> Answer {
     })
 }
 
-/// Runs both questions at the same time. Once one has found addresses, the other has [`RESOLUTION_DELAY`] left.
-async fn ask_both<F: Future<Output = Answer>>(questions: [F; 2]) -> [Answer; 2] {
-    let mut questions = questions.map(Box::pin);
-    let mut answers: [Option<Answer>; 2] = [None, None];
-    let mut delay = pin!(None);
-    poll_fn(|cx| {
-        for (question, answer) in questions.iter_mut().zip(&mut answers) {
-            if answer.is_none()
-                && let Poll::Ready(ready) = question.as_mut().poll(cx)
-            {
-                *answer = Some(ready);
-            }
-        }
-        let mut answered = answers.iter().flatten();
-        if answered.clone().count() == answers.len() {
-            return Poll::Ready(());
-        }
-        if answered.all(|answer| answer.addresses.is_err()) {
-            return Poll::Pending;
-        }
-        if delay.is_none() {
-            delay.set(Some(tokio::time::sleep(RESOLUTION_DELAY)));
-        }
-        match delay.as_mut().as_pin_mut() {
-            Some(delay) => delay.poll(cx),
-            None => Poll::Pending,
-        }
-    })
-    .await;
-    answers.map(|answer| answer.unwrap_or_else(|| Answer::failed(DnsError::Unanswered)))
-}
-
 /// Values with the highest bit set count as zero (RFC 2181 §8).
 fn time_to_live(seconds: u32) -> Duration {
-    let seconds = if seconds > i32::MAX as u32 {
-        0
-    } else {
-        seconds
-    };
-    Duration::from_secs(seconds.into())
+    let seconds = i32::try_from(seconds).unwrap_or(0);
+    Duration::from_secs(seconds.unsigned_abs().into())
 }
 
 /// The time that the slower family has left (RFC 8305 §3).
