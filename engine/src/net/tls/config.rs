@@ -213,8 +213,11 @@ impl TlsConfig {
         let mut client = match &self.client {
             None => builder.with_no_client_auth(),
             Some(own) => {
-                let chain = own.chain.items(TlsPart::ClientCertificate)?;
-                let key = own.key.private_key()?;
+                let chain = own
+                    .chain
+                    .items(TlsPart::ClientCertificate, |der| Ok(der.into()))?;
+                let mut keys = own.key.items(TlsPart::ClientKey, PrivateKeyDer::try_from)?;
+                let key = keys.swap_remove(0);
                 builder.with_client_auth_cert(chain, key).map_err(|error| {
                     let path = own.chain.path();
                     TlsConfigError::new(TlsPart::ClientCertificate, path, error)
@@ -276,7 +279,7 @@ impl TlsConfig {
             TlsRoots::None => {}
         }
         for source in &self.extra_roots {
-            for certificate in source.items::<CertificateDer<'_>>(TlsPart::Roots)? {
+            for certificate in source.items(TlsPart::Roots, |der| Ok(CertificateDer::from(der)))? {
                 let path = source.path();
                 roots
                     .add(certificate.clone())
@@ -287,7 +290,7 @@ impl TlsConfig {
         let provider = verifier.provider.clone();
         let mut builder = WebPkiServerVerifier::builder_with_provider(roots.into(), provider);
         for source in &self.crls {
-            builder = builder.with_crls(source.items(TlsPart::Crl)?);
+            builder = builder.with_crls(source.items(TlsPart::Crl, |der| Ok(der.into()))?);
         }
         // An outdated list does not have what was revoked since.
         builder = builder.enforce_revocation_expiration();
@@ -428,50 +431,33 @@ impl PemOrDer {
         }
     }
 
-    /// The bytes, and whether they are PEM.
-    fn load(&self, part: TlsPart) -> Result<(Vec<u8>, bool), TlsConfigError> {
+    /// The items, at least one. `of_der` makes one of its bytes.
+    fn items<T: PemObject>(
+        &self,
+        part: TlsPart,
+        of_der: impl FnOnce(Vec<u8>) -> Result<T, &'static str>,
+    ) -> Result<Vec<T>, TlsConfigError> {
+        let wrong = |why: &str| Err(TlsConfigError::new(part, self.path(), why));
         let bytes = match self {
             Self::File(path) => fs::read(path),
             Self::Bytes(bytes) => Ok(bytes.clone()),
         };
         let bytes = bytes.map_err(|error| TlsConfigError::new(part, self.path(), error))?;
-        let is_pem = memchr::memmem::find(&bytes, b"-----BEGIN ").is_some();
-        // Every item in DER that is read here is a SEQUENCE.
-        match is_pem || bytes.first() == Some(&0x30) {
-            true => Ok((bytes, is_pem)),
-            false => Err(TlsConfigError::new(part, self.path(), MISSING)),
-        }
-    }
-
-    fn items<T: PemObject + From<Vec<u8>>>(&self, part: TlsPart) -> Result<Vec<T>, TlsConfigError> {
-        let (bytes, is_pem) = self.load(part)?;
-        if !is_pem {
-            return Ok(vec![T::from(bytes)]);
-        }
-        let items: Result<Vec<T>, pem::Error> = T::pem_slice_iter(&bytes).collect();
-        match items {
-            Ok(items) if items.is_empty() => Err(TlsConfigError::new(part, self.path(), MISSING)),
-            Ok(items) => Ok(items),
-            Err(error) => Err(TlsConfigError::new(part, self.path(), error)),
-        }
-    }
-
-    fn private_key(&self) -> Result<PrivateKeyDer<'static>, TlsConfigError> {
-        let part = TlsPart::ClientKey;
-        let (bytes, is_pem) = self.load(part)?;
-        if !is_pem {
-            return PrivateKeyDer::try_from(bytes)
-                .map_err(|error| TlsConfigError::new(part, self.path(), error));
-        }
-        PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| {
-            let encrypted = memchr::memmem::find(&bytes, b"ENCRYPTED").is_some();
-            let cause = match error {
-                _ if encrypted => "encrypted keys cannot be read".to_owned(),
-                pem::Error::NoItemsFound => MISSING.to_owned(),
-                error => error.to_string(),
+        let has = |mark: &str| memchr::memmem::find(&bytes, mark.as_bytes()).is_some();
+        if has("-----BEGIN ") {
+            let items: Result<Vec<T>, pem::Error> = T::pem_slice_iter(&bytes).collect();
+            return match items {
+                Ok(items) if !items.is_empty() => Ok(items),
+                _ if has("ENCRYPTED") => wrong("encrypted keys cannot be read"),
+                Ok(_) => wrong(MISSING),
+                Err(error) => wrong(&error.to_string()),
             };
-            TlsConfigError::new(part, self.path(), cause)
-        })
+        }
+        // Every item in DER that is read here is a SEQUENCE.
+        match bytes.first() {
+            Some(0x30) => of_der(bytes).map(|item| vec![item]).or_else(wrong),
+            _ => wrong(MISSING),
+        }
     }
 }
 
