@@ -158,20 +158,17 @@ pub enum Health {
 #[derive(Clone, Debug)]
 pub struct Breaker {
     config: BreakerConfig,
-    state: State,
+    /// Open also if that time has passed and no call has asked since.
+    state: BreakerState,
+    /// In the half-open state: the calls that were let through and have not ended, and the successes in a row.
+    probes: u32,
+    successes: u32,
     /// How often the state has changed. Permits of an earlier state say nothing about the current one.
     era: u64,
     window: Window,
     failures_in_a_row: u32,
     /// How long the breaker was open last; zero since it was closed.
     open_for: Duration,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum State {
-    Closed,
-    Open(Instant),
-    HalfOpen { probes: u32, successes: u32 },
 }
 
 /// The permit to make one call, to be returned with its outcome.
@@ -187,7 +184,9 @@ impl Breaker {
         Self {
             window: Window::new(config.window),
             config,
-            state: State::Closed,
+            state: BreakerState::Closed,
+            probes: 0,
+            successes: 0,
             era: 0,
             failures_in_a_row: 0,
             open_for: Duration::ZERO,
@@ -202,17 +201,16 @@ impl Breaker {
     /// The state at this time.
     pub fn state(&self, now: Instant) -> BreakerState {
         match self.state {
-            State::Closed => BreakerState::Closed,
-            State::Open(until) if now < until => BreakerState::Open(until),
-            State::Open(_) | State::HalfOpen { .. } => BreakerState::HalfOpen,
+            BreakerState::Open(until) if until <= now => BreakerState::HalfOpen,
+            state => state,
         }
     }
 
     /// The end of the open state, also if that has passed and no call has asked since.
     pub(crate) fn opens(&self) -> Option<Instant> {
         match self.state {
-            State::Open(until) => Some(until),
-            State::Closed | State::HalfOpen { .. } => None,
+            BreakerState::Open(until) => Some(until),
+            BreakerState::Closed | BreakerState::HalfOpen => None,
         }
     }
 
@@ -222,20 +220,17 @@ impl Breaker {
     /// When to ask again. If the breaker is half open and all probes are in flight, this is `now`: the next outcome
     /// decides.
     pub fn admit(&mut self, now: Instant) -> Result<BreakerPermit, Instant> {
-        if let State::Open(until) = self.state {
+        if let BreakerState::Open(until) = self.state {
             if now < until {
                 return Err(until);
             }
-            self.change(State::HalfOpen {
-                probes: 0,
-                successes: 0,
-            });
+            self.change(BreakerState::HalfOpen);
         }
-        if let State::HalfOpen { probes, .. } = &mut self.state {
-            if *probes >= self.config.probes.get() {
+        if self.state == BreakerState::HalfOpen {
+            if self.probes >= self.config.probes.get() {
                 return Err(now);
             }
-            *probes += 1;
+            self.probes += 1;
         }
         Ok(BreakerPermit { era: self.era })
     }
@@ -258,30 +253,30 @@ impl Breaker {
         if pass.era != self.era {
             return None; // the call began in an earlier state
         }
-        match (&mut self.state, health) {
-            (State::Open(_), _) | (State::Closed, Health::Unknown) => return None,
-            (State::HalfOpen { probes, .. }, Health::Unknown) => {
-                *probes = probes.saturating_sub(1);
+        match (self.state, health) {
+            (BreakerState::Open(_), _) | (BreakerState::Closed, Health::Unknown) => return None,
+            (BreakerState::HalfOpen, Health::Unknown) => {
+                self.probes = self.probes.saturating_sub(1);
                 return None;
             }
-            (State::HalfOpen { probes, successes }, Health::Success) => {
-                *probes = probes.saturating_sub(1);
-                *successes += 1;
-                if *successes < self.config.successes.get() {
+            (BreakerState::HalfOpen, Health::Success) => {
+                self.probes = self.probes.saturating_sub(1);
+                self.successes += 1;
+                if self.successes < self.config.successes.get() {
                     return None;
                 }
                 self.window = Window::new(self.config.window);
                 self.failures_in_a_row = 0;
                 self.open_for = Duration::ZERO;
-                self.change(State::Closed);
+                self.change(BreakerState::Closed);
             }
-            (State::HalfOpen { .. }, Health::Failure) => self.open(now),
-            (State::Closed, Health::Success) => {
+            (BreakerState::HalfOpen, Health::Failure) => self.open(now),
+            (BreakerState::Closed, Health::Success) => {
                 self.window.add(now, false);
                 self.failures_in_a_row = 0;
                 return None;
             }
-            (State::Closed, Health::Failure) => {
+            (BreakerState::Closed, Health::Failure) => {
                 self.window.add(now, true);
                 self.failures_in_a_row = self.failures_in_a_row.saturating_add(1);
                 let (volume, failures) = self.window.sums(now);
@@ -305,11 +300,12 @@ impl Breaker {
         };
         self.open_for = self.open_for.min(self.config.max_open_for);
         let until = now.checked_add(self.open_for);
-        self.change(State::Open(until.unwrap_or(now)));
+        self.change(BreakerState::Open(until.unwrap_or(now)));
     }
 
-    fn change(&mut self, state: State) {
+    fn change(&mut self, state: BreakerState) {
         self.state = state;
+        (self.probes, self.successes) = (0, 0);
         self.era += 1;
     }
 }
