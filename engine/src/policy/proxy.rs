@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::Network;
-use crate::error::{Error, Misuse, Phase, Sent};
+use crate::error::{Error, Misuse};
 use crate::proto::{
     Credentials, Defaults, Parts, Request, Scheme, Url, UrlError, parse_port, split_any_scheme,
 };
@@ -130,7 +130,7 @@ impl Proxy {
         request.add_header(name, value);
         request
             .encode(&Defaults::new("h:1", None))
-            .map_err(|misuse| Error::new(misuse, Phase::Queue, Sent::Nothing))?;
+            .map_err(Error::unsent)?;
         self.headers.push((name.into(), value.into()));
         Ok(self)
     }
@@ -217,8 +217,7 @@ impl FromStr for Proxy {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        Self::parse(text)
-            .map_err(|error| Error::new(Misuse::proxy(text, error), Phase::Queue, Sent::Nothing))
+        Self::parse(text).map_err(|error| Error::unsent(Misuse::proxy(text, error)))
     }
 }
 
@@ -425,17 +424,11 @@ impl Rule {
 
 impl Hosts {
     fn parse(text: &str) -> Option<Self> {
-        let (ip, bits) = match text.split_once('/') {
-            Some((ip, bits)) => (ip, Some(bits)),
-            None => (text, None),
-        };
-        let unbracketed = ip.strip_prefix('[').and_then(|ip| ip.strip_suffix(']'));
-        if let Ok(ip) = unbracketed.unwrap_or(ip).parse::<IpAddr>() {
-            let network = match bits {
-                None => Some(ip.into()),
-                Some(bits) => Network::new(ip, bits.parse().ok()?),
-            };
-            return network.map(Self::Block);
+        let bracketed = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+        let bracketed = bracketed.filter(|(_, bits)| matches!(bits.get(..1), None | Some("/")));
+        let plain = bracketed.map(|(ip, bits)| [ip, bits].concat());
+        if let Ok(network) = plain.as_deref().unwrap_or(text).parse() {
+            return Some(Self::Block(network));
         }
         let name = text.strip_suffix('.').unwrap_or(text);
         let name = name.strip_prefix('.').unwrap_or(name);
