@@ -49,6 +49,13 @@ impl From<SocketAddr> for Address {
     }
 }
 
+/// An IPv6 address without its brackets.
+pub(crate) fn bare(host: &str) -> &str {
+    let bracketed = host.strip_prefix('[');
+    let bracketed = bracketed.and_then(|host| host.strip_suffix(']'));
+    bracketed.unwrap_or(host)
+}
+
 /// The answer of a lookup.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answer {

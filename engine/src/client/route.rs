@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::address::bare;
 use crate::proto::Url;
 
 /// A rule to connect elsewhere for a URL, while `Host` and TLS keep the name of the URL: as curl's `--connect-to` and
@@ -65,14 +66,6 @@ pub enum Destination {
     /// A Unix socket with this path. No name is looked up, and no proxy is used. On Linux, a path whose first byte is NUL is
     /// a name in the abstract namespace.
     Unix(PathBuf),
-}
-
-/// An IPv6 address without its brackets.
-pub(super) fn bare(host: &str) -> &str {
-    let bracketed = host
-        .strip_prefix('[')
-        .and_then(|host| host.strip_suffix(']'));
-    bracketed.unwrap_or(host)
 }
 
 #[cfg(test)]
