@@ -31,6 +31,7 @@ use contentless::Contentless;
 use fault::from_rustls;
 
 use super::session::{HandshakeProgress, LowerStream};
+use crate::address::bare;
 use crate::error::TlsFault;
 
 /// The client's side of a TLS session, before, during and after its handshake.
@@ -250,9 +251,8 @@ impl Tls {
         &mut self,
         lower: &mut dyn LowerStream,
         buf: &mut [u8],
-        gap: usize,
+        start: usize,
     ) -> io::Result<usize> {
-        let start = gap;
         let kept = start + self.leftover.len();
         let room = buf.len().saturating_sub(kept);
         if room < lower.min_room() {
@@ -526,23 +526,14 @@ impl PendingCiphertext {
         mut data: EncodeTlsData<'_, ClientConnectionData>,
     ) -> Result<(), TlsFault> {
         let at = self.bytes.len();
-        let mut required = 0;
-        loop {
-            self.bytes.resize(at + required, 0);
-            match data.encode(&mut self.bytes[at..]) {
-                Ok(n) => {
-                    self.bytes.truncate(at + n);
-                    return Ok(());
-                }
-                Err(EncodeError::InsufficientSize(size)) if size.required_size > required => {
-                    required = size.required_size;
-                }
-                Err(error) => {
-                    self.bytes.truncate(at);
-                    return Err(TlsFault::Internal(error.to_string()));
-                }
-            }
+        if let Err(EncodeError::InsufficientSize(size)) = data.encode(&mut []) {
+            self.bytes.resize(at + size.required_size, 0);
         }
+        let encoded = data.encode(&mut self.bytes[at..]);
+        let length = encoded.as_ref().map_or(0, |n| *n);
+        self.bytes.truncate(at + length);
+        encoded.map_err(|error| TlsFault::Internal(error.to_string()))?;
+        Ok(())
     }
 
     /// Writes as much as possible. Returns true when all is written; then the memory is freed.
@@ -645,11 +636,7 @@ impl fmt::Debug for TlsInfo {
 /// Parses a DNS name or an IP address. Certificates are not for names with a trailing dot (RFC 6066 §3), nor do they
 /// have the brackets of an IPv6 address in a URL.
 fn parse_name(text: &str) -> Result<ServerName<'static>, TlsFault> {
-    let bare = text
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .unwrap_or(text);
-    if let Ok(address) = bare.parse::<IpAddr>() {
+    if let Ok(address) = bare(text).parse::<IpAddr>() {
         return Ok(ServerName::IpAddress(address.into()));
     }
     let bare = text.strip_suffix('.').unwrap_or(text);
