@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::conn::ConnState;
 use super::read::READS_PER_ITERATION;
 use super::{ConnKey, Opened, OpeningKey, Reactor, ReactorEvent};
+use crate::address::bare;
 use crate::error::{ErrorKind, Phase, ProxyFault};
 use crate::net::Net;
 use crate::net::session::HandshakeProgress;
@@ -74,9 +75,8 @@ pub(crate) struct Handshakes {
     pub(super) since: Time,
     /// How long each step may take.
     pub(super) limit: Option<Duration>,
-    proxy: Duration,
-    tls: Option<Duration>,
-    proxy_answer: Option<(u16, Box<[u8]>)>,
+    /// How long the steps took, and what a proxy has answered.
+    opened: Opened,
     /// Messages that the client has not got yet.
     messages: Vec<ProxyMessage>,
 }
@@ -109,7 +109,7 @@ impl Handshakes {
                 port,
                 credentials,
             }) => {
-                let ip = host.trim_matches(['[', ']']).parse();
+                let ip = bare(host).parse();
                 let target = ip.map_or(SocksTarget::Name(host), SocksTarget::Ip);
                 let socks = Socks5::new(target, *port, credentials.as_ref())?;
                 Machine::Proxy(Dialogue::Socks(socks))
@@ -158,7 +158,7 @@ impl Handshakes {
                         let (status, head) = (response.status(), response.head());
                         self.messages
                             .push(ProxyMessage::Answer(status, head.into()));
-                        self.proxy_answer = Some((status, head.into()));
+                        self.opened.proxy_answer = Some((status, head.into()));
                     }
                     driven?
                 }
@@ -168,8 +168,8 @@ impl Handshakes {
             }
             let took = now.saturating_duration_since(self.since);
             match self.steps.get(self.at) {
-                Some(Step::Tls(..)) => self.tls = Some(took),
-                _ => self.proxy += took,
+                Some(Step::Tls(..)) => self.opened.tls = Some(took),
+                _ => *self.opened.proxy.get_or_insert_default() += took,
             }
             self.since = now;
             self.at += 1;
@@ -183,14 +183,6 @@ impl Handshakes {
             Some(Step::Tls(..)) => Phase::Tls,
             _ => Phase::Proxy,
         }
-    }
-
-    /// Notes how long the steps took.
-    pub(super) fn note(&mut self, opened: &mut Opened) {
-        opened.proxy_answer = self.proxy_answer.take();
-        let has_proxy = !matches!(&*self.steps, [] | [Step::Tls(..)]);
-        opened.proxy = has_proxy.then_some(self.proxy);
-        opened.tls = self.tls;
     }
 }
 
@@ -213,9 +205,7 @@ impl<N: Net, C> Reactor<N, C> {
             machine: Machine::Done,
             since: self.now,
             limit,
-            proxy: Duration::ZERO,
-            tls: None,
-            proxy_answer: None,
+            opened: Opened::default(),
             messages: Vec::new(),
         });
         let begun = handshakes.begin(&mut conn.stream);
@@ -242,9 +232,9 @@ impl<N: Net, C> Reactor<N, C> {
         match driven {
             Ok(HandshakeProgress::Done) => {
                 let opening = handshakes.opening;
-                let opened = conn.opened.get_or_insert_default();
-                handshakes.note(opened);
+                let mut opened = std::mem::take(&mut handshakes.opened);
                 opened.tls_info = conn.stream.info();
+                conn.opened = Some(Box::new(opened));
                 conn.state = ConnState::AwaitingDecision;
                 // Bytes that came together with the end of the handshake cause no event of their own.
                 self.defer_read(key);
