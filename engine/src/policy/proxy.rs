@@ -11,7 +11,8 @@ use std::sync::Arc;
 use super::Network;
 use crate::error::{Error, Misuse};
 use crate::proto::{
-    Credentials, Defaults, Parts, Request, Scheme, Url, UrlError, parse_port, split_any_scheme,
+    Credentials, Defaults, PROXY_AUTHORIZATION, Parts, Request, Scheme, Url, UrlError, parse_port,
+    split_any_scheme,
 };
 
 /// A proxy, parsed from `[scheme://][user[:password]@]host[:port]`.
@@ -155,7 +156,7 @@ impl Proxy {
         for (name, value) in &self.headers {
             let line = [name.as_bytes(), b": ", value, b"\r\n"].concat();
             let is = |header: &str| name.eq_ignore_ascii_case(header);
-            if is(AUTHORIZATION) {
+            if is(PROXY_AUTHORIZATION) {
                 authorization.extend(line);
             } else if !is("Host") && !is("User-Agent") {
                 lines.extend(line);
@@ -164,7 +165,7 @@ impl Proxy {
         if let Some(credentials) = &self.credentials
             && authorization.is_empty()
         {
-            authorization.extend_from_slice(format!("{AUTHORIZATION}: ").as_bytes());
+            authorization.extend_from_slice(format!("{PROXY_AUTHORIZATION}: ").as_bytes());
             credentials.push_basic(&mut authorization);
             authorization.extend_from_slice(b"\r\n");
         }
@@ -197,8 +198,6 @@ impl Proxy {
         })
     }
 }
-
-const AUTHORIZATION: &str = "Proxy-Authorization";
 
 fn kind(scheme: &str) -> Result<ProxyKind, UrlError> {
     [

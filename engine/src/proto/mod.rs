@@ -50,7 +50,9 @@ pub use multipart::{FormPart, Multipart};
 pub(crate) use proxy::Handshake;
 pub(crate) use request::Defaults;
 pub use request::{BodySource, Request};
-pub(crate) use request::{HopFields, Panic, TargetForm, check_user_agent, without_userinfo};
+pub(crate) use request::{
+    HopFields, PROXY_AUTHORIZATION, Panic, TargetForm, check_user_agent, without_userinfo,
+};
 #[cfg(feature = "json")]
 pub use response::JsonError;
 pub use response::{Head, Response, StatusError, Version};

@@ -1338,7 +1338,7 @@ fn check_bytes(bytes: &[u8], part: Part, allowed: impl Fn(u8) -> bool) -> Result
 /// The headers that only the engine writes.
 const FRAMING: &[&str] = &["Content-Length", "Transfer-Encoding", "Trailer", "Expect"];
 
-const PROXY_AUTHORIZATION: &str = "Proxy-Authorization";
+pub(crate) const PROXY_AUTHORIZATION: &str = "Proxy-Authorization";
 
 /// Those that RFC 9110 names, and digests of the body (RFC 9530).
 const OF_BODY: &[&str] = &["digest", "last-modified", "repr-digest"];

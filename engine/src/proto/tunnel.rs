@@ -3,6 +3,7 @@
 //! Interim responses are skipped. Only a 2xx status opens the tunnel; the body of any other response is not read. In a
 //! tunnel the client speaks first (TLS or HTTP), so bytes after the head of a 2xx response are an error.
 
+use super::request::PROXY_AUTHORIZATION;
 use super::{BodyMode, Credentials, Defaults, Exchange, Handshake, ProxyFault};
 use super::{Limits, Request, Response, SendStep};
 use crate::error::ErrorKind;
@@ -116,8 +117,6 @@ impl Tunnel {
         &self.response
     }
 }
-
-const PROXY_AUTHORIZATION: &str = "Proxy-Authorization";
 
 #[cfg(test)]
 mod tests {
