@@ -242,7 +242,7 @@ impl Router for AnyHost {
         #[cfg(feature = "cookies")]
         request.set_cookies(&self.cookie);
         if usual && let Some(entry) = hosts.get(host) {
-            self.recent.put(entry.defaults.id(), host);
+            self.recent.put(entry.defaults.id, host);
         }
         Ok(host)
     }

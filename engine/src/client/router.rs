@@ -118,7 +118,7 @@ impl<S: Sharing> Router for OneHost<S> {
 
     #[cold]
     fn place(&self, _: &Request, hosts: &Hosts) -> String {
-        let host = hosts.get_ref(self.host).map(|host| host.defaults.host());
+        let host = hosts.get_ref(self.host).map(|host| &*host.defaults.host);
         String::from_utf8_lossy(host.unwrap_or_default()).into_owned()
     }
 

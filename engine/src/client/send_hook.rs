@@ -173,7 +173,7 @@ impl HookedEncoder {
         self.fields.clear();
         (self.hook.before.0)(&mut Outgoing {
             request,
-            host: defaults.host(),
+            host: &defaults.host,
             attempt,
             fields: &mut self.fields,
         })

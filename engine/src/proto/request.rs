@@ -487,7 +487,7 @@ impl Request {
         }
     }
 
-    /// The [id](Defaults::id) of the defaults that the request was encoded with; 0 if it was changed since, or never
+    /// The [id](Defaults) of the defaults that the request was encoded with; 0 if it was changed since, or never
     /// encoded.
     #[inline]
     pub(crate) fn encoded_for(&self) -> u64 {
@@ -1092,9 +1092,10 @@ pub(crate) fn without_userinfo(target: &str) -> Cow<'_, str> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Defaults {
-    /// Identifies the defaults that a request was encoded with. Never 0.
-    id: u64,
-    host: Vec<u8>,
+    /// Identifies these defaults: never 0, and different for all defaults except clones.
+    pub(crate) id: u64,
+    /// The value of `Host`.
+    pub(crate) host: Vec<u8>,
     user_agent: Option<Vec<u8>>,
     form: TargetForm,
     /// The line of `Proxy-Authorization` for the next hop, unless the request has its own.
@@ -1132,22 +1133,11 @@ impl Defaults {
         }
     }
 
-    /// Identifies these defaults: never 0, and different for all defaults except clones.
-    #[inline]
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
     /// Decodes these content codings in responses, unless the request sets its own with [`Request::decode`].
     pub fn with_codings(mut self, codings: Codings) -> Self {
         self.id = Self::next_id(); // a request that was encoded for a clone must be encoded again
         self.codings = codings;
         self
-    }
-
-    /// The value of `Host`.
-    pub(crate) fn host(&self) -> &[u8] {
-        &self.host
     }
 
     fn next_id() -> u64 {
