@@ -159,7 +159,15 @@ impl Stream {
         self.produced += read as u64;
         self.buffer.truncate(CHUNK_SIZE_LINE + read);
         match self.length {
-            Some(declared) => self.frame_known(declared, read)?,
+            Some(declared) => {
+                self.buffer.drain(..CHUNK_SIZE_LINE);
+                let produced = self.produced;
+                if produced == declared {
+                    self.state = StreamState::Ended;
+                } else if read == 0 {
+                    return Err(Misuse::BodyLength { declared, produced });
+                }
+            }
             None => self.frame_chunk(read, trailers),
         }
         if let (StreamState::Ended, Source::Opened { reader, .. }) = (self.state, &mut self.source)
@@ -170,18 +178,6 @@ impl Stream {
             return Ok(Fill::Ended);
         }
         Ok(Fill::Filled)
-    }
-
-    fn frame_known(&mut self, declared: u64, read: usize) -> Result<(), Misuse> {
-        self.buffer.drain(..CHUNK_SIZE_LINE);
-        let produced = self.produced;
-        if read == 0 && produced < declared {
-            return Err(Misuse::BodyLength { declared, produced });
-        }
-        if produced == declared {
-            self.state = StreamState::Ended;
-        }
-        Ok(())
     }
 
     fn frame_chunk(&mut self, read: usize, trailers: &[u8]) {
