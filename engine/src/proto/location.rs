@@ -41,12 +41,56 @@ pub fn is_redirect(status: u16) -> bool {
 /// The result is not a valid http or https URL.
 pub fn resolve(base: &str, reference: &[u8]) -> Result<String, UrlError> {
     let text = cleaned(reference);
-    let mut url = without_fragment(base, &text)?;
-    let own = text.split_once('#').or_else(|| base.split_once('#'));
-    if let Some((_, fragment)) = own {
-        url.push('#');
-        push_encoded(&mut url, fragment.as_bytes(), outside(IN_FRAGMENT));
+    let (text, fragment) = split(&text, '#');
+    let fragment = fragment.or(split(base, '#').1);
+    let base = Url::parse(base)?;
+    // `http:x` is relative to an http URL.
+    let (scheme, rest) = split_scheme(text)?.unwrap_or((base.scheme(), text));
+    // Any number of slashes comes before a host.
+    let behind_slashes = rest.trim_start_matches(is_slash);
+    let slashes = rest.len() - behind_slashes.len();
+    let has_host = slashes > 1 || scheme != base.scheme();
+
+    let mut url = String::with_capacity(text.len() + 64);
+    url.push_str(scheme.as_str());
+    url.push_str("://");
+    let rest = if has_host {
+        let end = behind_slashes.find(|char| is_slash(char) || char == '?');
+        let (authority, rest) = behind_slashes.split_at(end.unwrap_or(behind_slashes.len()));
+        let (userinfo, host_port) = authority.rsplit_once('@').unwrap_or(("", authority));
+        push_userinfo(&mut url, userinfo);
+        push_host_port(&mut url, scheme, host_port)?;
+        rest
+    } else {
+        push_userinfo(&mut url, base.userinfo().unwrap_or_default());
+        let mut authority = Vec::new();
+        base.push_authority(&mut authority);
+        push_encoded(&mut url, &authority, |_| false);
+        rest
+    };
+
+    // The path begins behind this byte.
+    let root = url.len();
+    let (path, mut query) = split(rest, '?');
+    let target = base.target_parts().concat();
+    if !has_host && slashes == 0 {
+        let (base_path, base_query) = split(&target, '?');
+        push_path(&mut url, root, base_path);
+        match path {
+            "" => query = query.or(base_query),
+            _ => pop(&mut url, root),
+        }
     }
+    if has_host || !path.is_empty() {
+        push_path(&mut url, root, path);
+    }
+    for (sign, part, set) in [('?', query, IN_QUERY), ('#', fragment, IN_FRAGMENT)] {
+        if let Some(part) = part {
+            url.push(sign);
+            push_encoded(&mut url, part.as_bytes(), outside(set));
+        }
+    }
+    Url::parse(&url)?;
     Ok(url)
 }
 
@@ -82,22 +126,6 @@ pub fn from_typed(text: &str) -> Result<String, UrlError> {
     resolve("http://base.invalid/", url.as_bytes())
 }
 
-fn without_fragment(base: &str, reference: &str) -> Result<String, UrlError> {
-    let base = Url::parse(base)?;
-    let text = before(reference, '#');
-    let mut out = String::with_capacity(text.len() + 64);
-    match split_scheme(text)? {
-        // `http:x` is relative to an http URL.
-        Some((scheme, rest)) if scheme != base.scheme() || rest.starts_with("//") => {
-            push_absolute(&mut out, scheme, rest)?;
-        }
-        Some((_, rest)) => push_relative(&mut out, &base, rest)?,
-        None => push_relative(&mut out, &base, text)?,
-    }
-    Url::parse(&out)?;
-    Ok(out)
-}
-
 /// The text without the bytes that the standard drops: controls and blanks at both ends, and each tab or line end. If
 /// the text is not UTF-8, each byte outside ASCII is percent-encoded.
 fn cleaned(reference: &[u8]) -> String {
@@ -126,63 +154,6 @@ fn split_scheme(text: &str) -> Result<Option<(Scheme, &str)>, UrlError> {
         "https" => Ok(Some((Scheme::Https, rest))),
         other => Err(UrlError::Scheme(other.into())),
     }
-}
-
-/// Appends the URL of a reference with a host. Any number of slashes comes before the host.
-fn push_absolute(out: &mut String, scheme: Scheme, rest: &str) -> Result<(), UrlError> {
-    let rest = rest.trim_start_matches(is_slash);
-    let end = rest.find(|char| is_slash(char) || char == '?');
-    let (authority, behind) = rest.split_at(end.unwrap_or(rest.len()));
-    push_scheme(out, scheme);
-    let host_port = match authority.rsplit_once('@') {
-        Some((userinfo, host_port)) => {
-            push_userinfo(out, userinfo);
-            host_port
-        }
-        None => authority,
-    };
-    push_host_port(out, scheme, host_port)?;
-    let root = out.len();
-    push_target(out, root, behind);
-    Ok(())
-}
-
-/// Appends the URL of a reference without a scheme.
-fn push_relative(out: &mut String, base: &Url<'_>, rest: &str) -> Result<(), UrlError> {
-    let mut slashes = rest.chars();
-    let slashes = [slashes.next(), slashes.next()].map(|char| char.is_some_and(is_slash));
-    if slashes == [true, true] {
-        return push_absolute(out, base.scheme(), rest);
-    }
-    push_scheme(out, base.scheme());
-    push_userinfo(out, base.userinfo().unwrap_or_default());
-    let mut authority = Vec::new();
-    base.push_authority(&mut authority);
-    push_encoded(out, &authority, |_| false);
-    let root = out.len();
-    if slashes[0] {
-        push_target(out, root, rest);
-        return Ok(());
-    }
-    let target = base.target_parts().concat();
-    if rest.is_empty() {
-        push_target(out, root, &target);
-        return Ok(());
-    }
-    push_path(out, root, before(&target, '?'));
-    match rest.strip_prefix('?') {
-        Some(query) => push_query(out, query),
-        None => {
-            pop(out, root);
-            push_target(out, root, rest);
-        }
-    }
-    Ok(())
-}
-
-fn push_scheme(out: &mut String, scheme: Scheme) {
-    out.push_str(scheme.as_str());
-    out.push_str("://");
 }
 
 fn push_userinfo(out: &mut String, userinfo: &str) {
@@ -262,15 +233,8 @@ fn ipv4(labels: &str) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from(first.sum::<u32>() + last))
 }
 
-/// Appends path and query. The path begins after the byte `root` of `out`.
-fn push_target(out: &mut String, root: usize, target: &str) {
-    push_path(out, root, before(target, '?'));
-    if let Some((_, query)) = target.split_once('?') {
-        push_query(out, query);
-    }
-}
-
-/// Appends the segments of a path, without its dot segments (RFC 3986 §5.2.4).
+/// Appends the segments of a path, without its dot segments (RFC 3986 §5.2.4). The path begins behind the byte `root` of
+/// `out`.
 fn push_path(out: &mut String, root: usize, path: &str) {
     let path = path.strip_prefix(is_slash).unwrap_or(path);
     let mut segments = path.split(is_slash).peekable();
@@ -298,13 +262,12 @@ fn pop(out: &mut String, root: usize) {
     }
 }
 
-fn push_query(out: &mut String, query: &str) {
-    out.push('?');
-    push_encoded(out, query.as_bytes(), outside(IN_QUERY));
-}
-
-fn before(text: &str, end: char) -> &str {
-    text.split(end).next().unwrap_or_default()
+/// The text before this sign, and the text behind it, if there is one.
+fn split(text: &str, sign: char) -> (&str, Option<&str>) {
+    match text.split_once(sign) {
+        Some((before, behind)) => (before, Some(behind)),
+        None => (text, None),
+    }
 }
 
 fn is_slash(char: char) -> bool {
@@ -445,7 +408,7 @@ mod tests {
             reference in reference(),
         ) {
             let ours = resolve(base, reference.as_bytes()).ok();
-            let ours = ours.map(|url| before(&url, '#').to_owned());
+            let ours = ours.map(|url| split(&url, '#').0.to_owned());
             // Browsers ignore a third slash before the host; the crate does not.
             prop_assume!(!cleaned(reference.as_bytes()).replace('\\', "/").starts_with("///"));
             let theirs = by_url_crate(base, &reference);
