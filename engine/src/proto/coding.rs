@@ -4,13 +4,22 @@
 //!
 //! A [`Decoder`] works in pieces of bounded size and counts the output of each layer, so that no input gets far beyond
 //! a limit. It stops when the body is as long as its consumer allows, and keeps the rest of the input until the body
-//! has room. [`layer`] says what a coding offers. The exchange decides whether a response is decoded.
+//! has room. The exchange decides whether a response is decoded.
+//!
+//! The codings are in files of their own, so that each can be left out of a build. Libraries (`flate2`,
+//! `brotli_decompressor`, `zstd`) decode the compressed data; the files parse the framing of gzip and deflate, and decide
+//! what may follow the end of a coding.
+//!
+//! | coding | may follow its end |
+//! |---|---|
+//! | gzip | further members, then zeros (padding, as from tapes and gzip(1)); anything else is an error |
+//! | deflate, br | nothing |
+//! | zstd | further frames, skippable frames included |
 
 #[cfg(feature = "brotli")]
 mod brotli;
 #[cfg(feature = "gzip")]
 mod gzip;
-mod layer;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "zstd")]
@@ -19,7 +28,6 @@ mod zstd;
 use std::fmt;
 use std::ops::{BitOr, Range};
 
-use self::layer::CodingDecoder;
 use super::Limits;
 use super::head::list;
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
@@ -197,6 +205,27 @@ pub(super) struct Bounds<'a> {
 pub(super) struct Progress {
     used: usize,
     made: usize,
+}
+
+/// A decoder for one content coding.
+pub(super) trait CodingDecoder: Send + Sync {
+    /// Sets the limits that hold inside a coding.
+    fn prepare(&mut self, _limits: &Limits) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+
+    /// Uses some input, or none, and produces some output. If there is room left in `out`, the coding has no more
+    /// output without more input.
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Progress, ErrorKind>;
+
+    /// Whether the input may end here.
+    fn is_complete(&self) -> bool;
+
+    /// Prepares for another body. Returns false if a new decoder costs as little.
+    fn reset(&mut self) -> bool;
+
+    /// Bytes of memory that the decoder holds, about.
+    fn memory(&self) -> usize;
 }
 
 impl Decoder {

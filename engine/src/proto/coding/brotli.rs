@@ -2,8 +2,7 @@
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 
-use super::Progress;
-use super::layer::CodingDecoder;
+use super::{CodingDecoder, Progress};
 use crate::error::{ErrorKind, PeerFault};
 
 /// br (RFC 7932), without the large windows, which are not part of it: the window is at most 16 MiB, and memory grows

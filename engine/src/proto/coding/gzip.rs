@@ -2,8 +2,7 @@
 
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-use super::Progress;
-use super::layer::CodingDecoder;
+use super::{CodingDecoder, Progress};
 use crate::error::{ErrorKind, PeerFault};
 
 /// gzip (RFC 1952): one or more members, each with a header, deflated data and a checksum.

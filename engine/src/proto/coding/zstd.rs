@@ -5,8 +5,7 @@ use std::io;
 use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
 use zstd::zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
-use super::Progress;
-use super::layer::CodingDecoder;
+use super::{CodingDecoder, Progress};
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 use crate::proto::Limits;
 
