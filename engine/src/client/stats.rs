@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::Timings;
-use crate::error::{Error, ErrorKind};
+use crate::client::progress::ActiveCall;
+use crate::error::ErrorKind;
 use crate::policy::buckets::{self, bucket_end};
 
 /// Statistics of the calls of a client so far: a snapshot.
@@ -282,28 +283,22 @@ impl Default for Recorder {
 
 impl Recorder {
     /// No foreign code runs under this lock, so the numbers are valid even if the lock is poisoned.
-    fn lock(&self) -> MutexGuard<'_, Stats> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Stats> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn record(
-        &self,
-        error: Option<&Error>,
-        status: u16,
-        attempts: u32,
-        reused: bool,
-        held: bool,
-        timings: &Timings,
-    ) {
+    /// Counts a call that has ended.
+    pub(super) fn record(&self, call: &ActiveCall) {
+        let (timestamps, timings) = (&call.timestamps, Timings::of(&call.timestamps));
         let stats = &mut *self.lock();
         stats.calls += 1;
-        *match error {
-            None => &mut stats.statuses[usize::from(status / 100).min(9)],
-            Some(error) => stats.failures.of(error.kind()),
+        *match &call.outcome {
+            Ok(()) => &mut stats.statuses[usize::from(call.response.status() / 100).min(9)],
+            Err(error) => stats.failures.of(error.kind()),
         } += 1;
-        stats.retries += u64::from(attempts.saturating_sub(1));
-        stats.reused += u64::from(reused);
-        stats.held += u64::from(held);
+        stats.retries += u64::from(timestamps.attempts.saturating_sub(1));
+        stats.reused += u64::from(timestamps.reused);
+        stats.held += u64::from(timestamps.held);
         let times = [
             Some(timings.total),
             timings.queued,
@@ -317,14 +312,6 @@ impl Recorder {
                 histogram.record(time);
             }
         }
-    }
-
-    pub(crate) fn note_adaptive_timeout(&self) {
-        self.lock().adaptive_timeouts += 1;
-    }
-
-    pub(crate) fn note_first_byte_limit(&self, limit: Duration) {
-        self.lock().first_byte_limit = Some(limit);
     }
 
     /// Counts a failed call that has no report.

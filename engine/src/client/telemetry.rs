@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::stats::{Recorder, Stats};
-use super::{CallId, Observer, ObserverEvent, RetryCause, Timings};
+use super::{CallId, Observer, ObserverEvent, RetryCause};
 use crate::address::Address;
 use crate::client::progress::ActiveCall;
 use crate::policy::BreakerState;
@@ -35,9 +35,7 @@ impl Telemetry {
     /// The statistics so far; all zero without a recorder.
     pub(super) fn stats(&self) -> Stats {
         let recorder = self.recorder.as_ref();
-        recorder
-            .map(|recorder| recorder.snapshot())
-            .unwrap_or_default()
+        recorder.map_or_else(Stats::default, |recorder| recorder.snapshot())
     }
 
     /// Whether there is an observer.
@@ -128,14 +126,7 @@ impl Telemetry {
             error,
         });
         if let Some(recorder) = &self.recorder {
-            recorder.record(
-                error,
-                call.response.status(),
-                call.timestamps.attempts,
-                call.timestamps.reused,
-                call.timestamps.held,
-                &Timings::of(&call.timestamps),
-            );
+            recorder.record(call);
         }
     }
 
@@ -144,14 +135,14 @@ impl Telemetry {
     /// The wait for a first byte on the next connection has this limit.
     pub(super) fn first_byte_limit(&self, limit: Duration) {
         if let Some(recorder) = &self.recorder {
-            recorder.note_first_byte_limit(limit);
+            recorder.lock().first_byte_limit = Some(limit);
         }
     }
 
     /// An attempt has ended by the adaptive limit of the first byte.
     pub(super) fn adaptive_timeout(&self) {
         if let Some(recorder) = &self.recorder {
-            recorder.note_adaptive_timeout();
+            recorder.lock().adaptive_timeouts += 1;
         }
     }
 }
