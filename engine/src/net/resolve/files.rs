@@ -108,34 +108,21 @@ fn domain(word: &str) -> String {
     word.strip_suffix('.').unwrap_or(word).to_ascii_lowercase()
 }
 
-/// The content of a `hosts` file.
-#[derive(Debug, Default)]
-pub(super) struct HostsFile {
-    by_name: HashMap<Box<str>, Vec<IpAddr>>,
-}
-
-impl HostsFile {
-    pub(super) fn parse(text: &[u8]) -> Self {
-        let mut hosts = Self::default();
-        for mut words in lines(text, &['#']) {
-            let Some(ip) = words.next().and_then(|word| word.parse::<IpAddr>().ok()) else {
-                continue;
-            };
-            for name in words {
-                let addresses = hosts.by_name.entry(domain(name).into()).or_default();
-                if !addresses.contains(&ip) {
-                    addresses.push(ip);
-                }
+/// The addresses in a `hosts` file, by names in lower case without a dot at the end.
+pub(super) fn hosts(text: &[u8]) -> HashMap<Box<str>, Vec<IpAddr>> {
+    let mut hosts = HashMap::<_, Vec<IpAddr>>::new();
+    for mut words in lines(text, &['#']) {
+        let Some(ip) = words.next().and_then(|word| word.parse().ok()) else {
+            continue;
+        };
+        for name in words {
+            let addresses = hosts.entry(domain(name).into()).or_default();
+            if !addresses.contains(&ip) {
+                addresses.push(ip);
             }
         }
-        hosts
     }
-
-    /// The addresses of a name in lower case.
-    pub(super) fn get(&self, name: &str) -> Option<&[IpAddr]> {
-        let name = name.strip_suffix('.').unwrap_or(name);
-        self.by_name.get(name).map(Vec::as_slice)
-    }
+    hosts
 }
 
 const DNS_PORT: u16 = 53;
@@ -233,8 +220,8 @@ mod tests {
     }
 
     #[test]
-    fn hosts() {
-        let hosts = HostsFile::parse(
+    fn names_of_hosts() {
+        let hosts = hosts(
             b"127.0.0.1 localhost\n::1 localhost\n10.0.0.1\tDB.Internal db # both\r\n10.0.0.1 db\n\
               # 1.1.1.1 off\nnonsense db\nfe80::1%lo db\n\xff\xfe 1.1.1.1 off\n10.0.0.2",
         );
@@ -246,7 +233,7 @@ mod tests {
         let list = |all: &[&str]| Some(all.iter().map(|s| s.to_string()).collect::<Vec<_>>());
         assert_eq!(get("localhost"), list(&["127.0.0.1", "::1"]));
         assert_eq!(get("db.internal"), list(&["10.0.0.1"]));
-        assert_eq!(get("db."), list(&["10.0.0.1"]));
+        assert_eq!(get("db"), list(&["10.0.0.1"]));
         assert_eq!(get("off"), None);
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,7 +24,7 @@ use hickory_resolver::proto::rr::{Name, RData, RecordType};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::files::{HostsFile, interface_index, name_servers};
+use super::files::{self, interface_index, name_servers};
 use super::hickory_runtime::ServerRuntime;
 use super::lookup_queue::{LookupLimits, LookupQueue, Step};
 use super::{Answer, DnsError, Reply, Resolver, cannot_start};
@@ -274,7 +274,8 @@ impl Lookups {
         if let Err(shortage) = self.config.refresh() {
             return reply.answer(Answer::failed(DnsError::Shortage(shortage)));
         }
-        if let Some(addresses) = self.config.hosts.get(name) {
+        let bare = name.strip_suffix('.').unwrap_or(name);
+        if let Some(addresses) = self.config.hosts.get(bare) {
             return reply.answer(Answer::found(addresses.iter().copied(), HOSTS_TTL));
         }
         if let Err(error) = &self.config.servers {
@@ -351,7 +352,7 @@ struct CurrentConfig {
     servers: Result<Arc<Servers>, DnsError>,
     /// The network interfaces that `resolv.conf` names, with their indices when the file was read.
     interfaces: Vec<(Box<str>, Option<u32>)>,
-    hosts: HostsFile,
+    hosts: HashMap<Box<str>, Vec<IpAddr>>,
 }
 
 /// Time of change, length and inode: shows that a file has changed. `None`: there is no such file.
@@ -377,7 +378,7 @@ impl CurrentConfig {
             hosts_file: None,
             servers,
             interfaces: Vec::new(),
-            hosts: HostsFile::default(),
+            hosts: HashMap::new(),
         }
     }
 
@@ -390,7 +391,7 @@ impl CurrentConfig {
         let version = Some(version_of(hosts));
         if version != self.hosts_file {
             // As in the C library, a missing or unreadable file has no names.
-            self.hosts = HostsFile::parse(&read(hosts)?.unwrap_or_default());
+            self.hosts = files::hosts(&read(hosts)?.unwrap_or_default());
             self.hosts_file = version;
         }
         let version = Some(version_of(resolv_conf));
@@ -469,28 +470,27 @@ impl Servers {
     /// Tries the name and its search list like res_search(3). The first candidate with addresses is the answer. If a
     /// candidate does not exist, or the servers fail, the next one is tried. A timeout ends the search.
     async fn search(self: &Arc<Self>, name: &str) -> Answer {
-        let mut failure: Option<Answer> = None;
+        let mut failures = Vec::new();
         for candidate in self.candidates(name) {
             let answer = self.ask(&candidate).await;
-            let Err(error) = &answer.addresses else {
-                return answer;
+            let rank = match &answer.addresses {
+                Ok(_) => return answer,
+                Err(DnsError::NotFound) => 0,
+                Err(DnsError::ServerFailure(_) | DnsError::Resolver(_)) => 1,
+                Err(DnsError::NoAddresses) => 2,
+                Err(_) => 3,
             };
-            let rank = |error: &DnsError| match error {
-                DnsError::NotFound => 0,
-                DnsError::ServerFailure(_) | DnsError::Resolver(_) => 1,
-                DnsError::NoAddresses => 2,
-                _ => 3,
-            };
-            let given_up = rank(error) == 3;
-            let reported_before = failure.as_ref().and_then(|a| a.addresses.as_ref().err());
-            if reported_before.is_none_or(|before| rank(before) < rank(error)) {
-                failure = Some(answer);
-            }
-            if given_up {
+            failures.push((rank, answer));
+            if rank == 3 {
                 break;
             }
         }
-        failure.unwrap_or_else(|| Answer::failed(DnsError::InvalidName))
+        // The first one of the highest rank.
+        let failure = failures.into_iter().rev().max_by_key(|(rank, _)| *rank);
+        failure.map_or_else(
+            || Answer::failed(DnsError::InvalidName),
+            |(_, answer)| answer,
+        )
     }
 
     fn candidates(&self, name: &str) -> Vec<Name> {

@@ -284,10 +284,8 @@ impl<R> LookupQueue<R> {
         let key = (Some(now + slice), self.places);
         lookup.state = State::InFlight(key);
         self.in_flight.insert(key, name.clone());
-        self.zones
-            .get_mut(zone)?
-            .in_flight
-            .insert(key, name.clone());
+        let entry = self.zones.get_mut(zone)?;
+        entry.in_flight.insert(key, name.clone());
         Some(Step::Start { name, instead_of })
     }
 
