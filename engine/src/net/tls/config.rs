@@ -540,9 +540,7 @@ impl Hash for TlsIdentity {
 
 impl fmt::Debug for TlsIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TlsIdentity")
-            .field(&Arc::as_ptr(&self.0))
-            .finish()
+        write!(f, "TlsIdentity({:?})", Arc::as_ptr(&self.0))
     }
 }
 
