@@ -47,23 +47,11 @@ pub(crate) struct MeteredStream<S> {
     key: Option<StreamKey>,
 }
 
-impl<S> MeteredStream<S> {
-    pub(crate) fn into_stream(self) -> S {
-        self.stream
-    }
-}
-
 type StreamKey = Key<of::Stream>;
 
-/// The key of a bucket: the hosts whose bytes the bucket counts, and the direction of these bytes.
-type BucketKey = (Scope, usize);
-
-/// The hosts whose bytes a rate limits.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-enum Scope {
-    Host(HostKey),
-    AllHosts,
-}
+/// The key of a bucket: the host whose bytes the bucket counts, or `None` for those of all hosts, and the direction of
+/// these bytes.
+type BucketKey = (Option<HostKey>, usize);
 
 #[derive(Debug)]
 struct Meters {
@@ -168,7 +156,7 @@ impl<N: Net> Metered<N> {
     /// Until when the buckets of a host must be kept: new ones would allow more bytes. `None` if they need not be kept.
     pub(crate) fn counts_until(&self, host: HostKey, now: Time) -> Option<Time> {
         let buckets = &self.meters.as_ref()?.buckets;
-        let of_host = buckets.range((Scope::Host(host), IN)..=(Scope::Host(host), OUT));
+        let of_host = buckets.range((Some(host), IN)..=(Some(host), OUT));
         let at = of_host.filter_map(|(_, bucket)| bucket.limiter.rests_at());
         at.map(Time::of).max().filter(|at| *at > now)
     }
@@ -176,8 +164,8 @@ impl<N: Net> Metered<N> {
     /// Drops the buckets of a host that the client has removed.
     pub(crate) fn forget(&mut self, host: HostKey) {
         if let Some(meters) = &mut self.meters {
-            meters.buckets.remove(&(Scope::Host(host), IN));
-            meters.buckets.remove(&(Scope::Host(host), OUT));
+            meters.buckets.remove(&(Some(host), IN));
+            meters.buckets.remove(&(Some(host), OUT));
         }
     }
 
@@ -186,7 +174,7 @@ impl<N: Net> Metered<N> {
         if let (Some(meters), Some(key)) = (&mut self.meters, stream.key) {
             meters.streams.remove(key);
         }
-        stream.into_stream()
+        stream.stream
     }
 
     #[cold]
@@ -386,10 +374,10 @@ impl Meters {
         now: Instant,
         mut with: impl FnMut(&mut Bucket),
     ) {
-        let own = self.rates.host[direction].map(|rate| (Scope::Host(host), rate));
-        let total = self.rates.total[direction].map(|rate| (Scope::AllHosts, rate));
-        for (scope, rate) in own.into_iter().chain(total) {
-            let bucket = self.buckets.entry((scope, direction));
+        let own = self.rates.host[direction].map(|rate| (Some(host), rate));
+        let total = self.rates.total[direction].map(|rate| (None, rate));
+        for (of, rate) in own.into_iter().chain(total) {
+            let bucket = self.buckets.entry((of, direction));
             with(bucket.or_insert_with(|| Bucket::new(rate, now)));
         }
     }
