@@ -94,15 +94,6 @@ impl Balance {
         all.filter(|(number, _)| self.balancer.is_present(*number))
     }
 
-    /// Adds the host of an address.
-    fn add(&mut self, host: HostKey) {
-        let number = self.balancer.add();
-        match self.hosts.get_mut(number) {
-            Some(place) => *place = host,
-            None => self.hosts.push(host),
-        }
-    }
-
     /// Lets the turns of the addresses begin with this one.
     pub(super) fn start_at(&mut self, turn: u64) {
         self.balancer.start_at(turn);
@@ -221,7 +212,11 @@ impl Admission {
     /// An address has a host, which gets calls from now on.
     pub(super) fn add_address(&mut self, host: HostKey) {
         if let Some(balance) = &mut self.balance {
-            balance.add(host);
+            let number = balance.balancer.add();
+            match balance.hosts.get_mut(number) {
+                Some(place) => *place = host,
+                None => balance.hosts.push(host),
+            }
         }
     }
 
