@@ -235,10 +235,9 @@ pub(super) struct Worker {
     finish: Option<Finish>,
 }
 
+/// The latest time of the end, if there is one.
 #[derive(Clone, Copy)]
-struct Finish {
-    until: Option<Instant>,
-}
+struct Finish(Option<Instant>);
 
 impl Worker {
     /// The worker of the current thread.
@@ -351,7 +350,7 @@ impl Worker {
 
     /// Whether the worker must end now.
     fn is_over(&self) -> bool {
-        let Some(Finish { until }) = self.finish else {
+        let Some(Finish(until)) = self.finish else {
             return false;
         };
         let is_done = self.pending.is_empty() && !self.workers.has_open_calls();
@@ -360,7 +359,7 @@ impl Worker {
 
     /// When the worker must end, with or without calls in flight.
     fn ends_by(&self) -> Option<Instant> {
-        self.finish?.until
+        self.finish?.0
     }
 
     /// Asks the other workers for descriptors if the client lacks one, and gives back one if another worker has asked.
@@ -404,10 +403,7 @@ impl Worker {
 
     /// Notes that the worker must end at that time at the latest. The earliest of several times holds.
     fn finish_by(&mut self, until: Option<Instant>) {
-        let before = self.finish.and_then(|finish| finish.until);
-        self.finish = Some(Finish {
-            until: before.into_iter().chain(until).min(),
-        });
+        self.finish = Some(Finish(self.ends_by().into_iter().chain(until).min()));
     }
 
     fn begin<C: HttpClient>(&mut self, client: &mut C, mut queued: QueuedCall) {
@@ -524,12 +520,7 @@ impl Worker {
                     let _ = catch_unwind(refuse);
                 }
                 Ok(Command::Finish(until)) => self.finish_by(until),
-                Ok(
-                    Command::Cancel(_)
-                    | Command::Resume(_)
-                    | Command::ChunkTaken(_)
-                    | Command::SetCaps(_),
-                ) => {}
+                Ok(_) => {}
                 Err(_) => break,
             }
         }
