@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes};
 
 use super::slot::BodyPart;
 use super::thread::Command;
-use super::{Refused, Sending, Ticket};
+use super::{Sending, Ticket};
 use crate::client::{Completion, Report, memory_of};
 use crate::error::{Error, Misuse, Phase, Sent};
 use crate::proto::Response;
@@ -21,20 +21,9 @@ use crate::proto::Response;
 /// Made by [`Shared::send_streaming`](crate::Shared::send_streaming), which has an example.
 #[derive(Debug)]
 #[must_use = "dropping it cancels the call"]
-pub struct Streaming {
-    sending: Sending,
-    /// `None` once the head has come.
-    ticket: Option<Ticket>,
-}
+pub struct Streaming(pub(super) Sending);
 
 impl Streaming {
-    pub(super) fn new(begun: Result<Ticket, Refused>) -> Self {
-        Self {
-            ticket: begun.as_ref().ok().cloned(),
-            sending: Sending::new(begun),
-        }
-    }
-
     /// A handle on the call, unless the call was refused or its head has come. With a clone of the handle, a body of the
     /// request that had no bytes for a while goes on, also after the head has come.
     ///
@@ -50,7 +39,7 @@ impl Streaming {
     /// # let _ = upload;
     /// ```
     pub fn ticket(&self) -> Option<Ticket> {
-        self.ticket.clone()
+        self.0.ticket()
     }
 }
 
@@ -60,8 +49,9 @@ impl Future for Streaming {
     /// # Panics
     /// If the future is polled again after it was ready.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.sending).poll(context).map(|head| {
-            let ticket = self.ticket.take().filter(|_| head.outcome.is_ok());
+        let ticket = self.0.ticket();
+        Pin::new(&mut self.0).poll(context).map(|head| {
+            let ticket = ticket.filter(|_| head.outcome.is_ok());
             (head, ticket.map(SharedBody::new))
         })
     }

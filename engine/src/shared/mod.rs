@@ -200,8 +200,8 @@ impl<C: HttpClient> Shared<C> {
     /// # Errors
     /// As [`call`](Self::call).
     pub fn get(&self, target: &str, response: &mut Response) -> Result<Report, Error> {
-        let mut kept = GET_REQUEST.try_with(Cell::take).ok().flatten();
-        let mut request = kept.take().unwrap_or_default();
+        let kept = GET_REQUEST.try_with(Cell::take).ok().flatten();
+        let mut request = kept.unwrap_or_default();
         request.set_target(target);
         let outcome = self.call(&mut request, response);
         let _ = GET_REQUEST.try_with(|kept| kept.set(Some(request)));
@@ -355,7 +355,7 @@ impl<C: HttpClient> Shared<C> {
     /// # Ok(()) }
     /// ```
     pub fn send_streaming(&self, call: Call) -> Streaming {
-        Streaming::new(self.submit_to(call.streaming(true), None))
+        Streaming(Sending::new(self.submit_to(call.streaming(true), None)))
     }
 
     /// The number of calls in flight. A call counts, too, while its completion waits in a channel, and while its
