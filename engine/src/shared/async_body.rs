@@ -74,14 +74,13 @@ impl http_body::Body for SharedBody {
 
 #[cfg(feature = "http-body")]
 fn trailers(body: &SharedBody) -> http::HeaderMap {
-    let accepted = body.trailers().filter_map(|(name, value)| {
-        let name = http::HeaderName::from_bytes(name.as_bytes()).ok()?;
-        Some((name, http::HeaderValue::from_bytes(value).ok()?))
-    });
     let mut trailers = http::HeaderMap::new();
-    for (name, value) in accepted {
-        // Fails beyond 32,768 trailers, of which the limit on their size allows fewer.
-        let _ = trailers.try_append(name, value);
+    for (name, value) in body.trailers() {
+        let name = http::HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, http::HeaderValue::from_bytes(value)) {
+            // Fails beyond 32,768 trailers, of which the limit on their size allows fewer.
+            let _ = trailers.try_append(name, value);
+        }
     }
     trailers
 }
