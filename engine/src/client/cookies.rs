@@ -309,11 +309,8 @@ impl CookieJar {
         let text = std::str::from_utf8(value).ok()?;
         let mut cookie = ParsedCookie::parse(text, url).ok()?.into_owned();
         let (name, value) = cookie.name_value();
-        if name
-            .bytes()
-            .chain(value.bytes())
-            .any(|b| b.is_ascii_control())
-        {
+        let mut bytes = name.bytes().chain(value.bytes());
+        if bytes.any(|byte| byte.is_ascii_control()) {
             return None;
         }
         let secure = cookie.secure() == Some(true);
@@ -333,11 +330,8 @@ impl CookieJar {
     }
 
     fn is_public_suffix(&self, domain: &str) -> bool {
-        !domain.contains('.')
-            || self
-                .public_suffix
-                .as_ref()
-                .is_some_and(|check| check(domain))
+        let own = self.public_suffix.as_ref();
+        !domain.contains('.') || own.is_some_and(|check| check(domain))
     }
 
     fn lock(&self) -> MutexGuard<'_, Jar> {

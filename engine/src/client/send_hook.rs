@@ -183,13 +183,10 @@ impl HookedEncoder {
 
     /// Whether a request is sent once more because of its answer.
     pub(super) fn repeats(&self, request: &Request, response: &Response) -> bool {
+        let again = self.hook.unauthorized.as_ref();
         response.status() == 401
             && request.is_replayable()
-            && self
-                .hook
-                .unauthorized
-                .as_ref()
-                .is_some_and(|Hook(again)| again(request.url(), response))
+            && again.is_some_and(|Hook(again)| again(request.url(), response))
     }
 
     pub(super) fn looks_at_answers(&self) -> bool {

@@ -758,15 +758,11 @@ impl Request {
 
     /// Whether the present origin may not get a header with this name.
     fn is_private(&self, name: &str) -> bool {
-        let marked = || {
-            self.0
-                .sensitive
-                .iter()
-                .any(|own| own.eq_ignore_ascii_case(name))
-        };
+        let mut marked = self.0.sensitive.iter();
+        let mut is_marked = || marked.any(|own| own.eq_ignore_ascii_case(name));
         match name.eq_ignore_ascii_case(PROXY_AUTHORIZATION) {
             true => self.is_other_origin(), // no server is trusted with it
-            false => self.withholds_credentials() && (is_credential(name) || marked()),
+            false => self.withholds_credentials() && (is_credential(name) || is_marked()),
         }
     }
 

@@ -125,10 +125,8 @@ impl<N: Net> Metered<N> {
         options: &SocketOptions,
     ) -> io::Result<MeteredStream<N::Stream>> {
         let stream = self.net.connect(token, to, options)?;
-        let key = self
-            .meters
-            .as_mut()
-            .map(|meters| meters.insert(token, host));
+        let meters = self.meters.as_mut();
+        let key = meters.map(|meters| meters.insert(token, host));
         Ok(MeteredStream { stream, key })
     }
 

@@ -221,10 +221,7 @@ impl<R> LookupQueue<R> {
         }
         let end = end.map(|(end, _)| end);
         match self.next_start(now) {
-            Ok(next) => match self.start(now, next) {
-                Some(step) => step,
-                None => Step::Wait(end),
-            },
+            Ok(next) => self.start(now, next).unwrap_or(Step::Wait(end)),
             Err(slice) => Step::Wait(end.into_iter().chain(slice).min()),
         }
     }
