@@ -527,6 +527,7 @@ impl Exchange {
             return Ok((0, false));
         };
         let inner = &mut *response.0;
+        *start = (*start).min(inner.buffer.len()); // the response may have been cleared since
         let room = limits.head_bytes.saturating_sub(inner.buffer.len());
         let within = &input[..input.len().min(room)];
         let end = scan.handle_piece(within, limits.header_line)?;
@@ -744,6 +745,7 @@ impl Exchange {
         let RecvState::Trailers { start, line } = &mut self.recv else {
             return Ok(0);
         };
+        *start = (*start).min(response.0.buffer.len()); // the response may have been cleared since
         for (at, &byte) in input.iter().enumerate() {
             response.0.buffer.push(byte);
             *line = match (*line, byte) {

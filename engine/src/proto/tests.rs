@@ -636,6 +636,28 @@ fn a_response_that_was_cleared_before_its_trailers_keeps_no_head() {
     }
 }
 
+#[test]
+fn a_response_may_be_cleared_inside_a_head_or_trailers() {
+    let (request, mut response, limits) = (Request::get("/"), Response::new(), Limits::default());
+    let early = "HTTP/1.1 103 E\r\n\r\n";
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA: t";
+    for pieces in [
+        [early, early, "HTTP/1.1 200 OK\nContent-Length: 0\n\n"],
+        [early, chunked, "\r\n\r\n"],
+    ] {
+        let mut exchange = Exchange::new(&request, BodyMode::Stream);
+        for piece in pieces {
+            exchange
+                .handle_read(piece.as_bytes(), &mut response, &limits)
+                .unwrap();
+            if piece != early || response.interim().count() == 2 {
+                response.clear();
+            }
+        }
+        assert!(exchange.done().is_some());
+    }
+}
+
 /// A head that comes byte by byte is scanned once: twice the bytes cost twice the work.
 #[test]
 fn a_head_byte_by_byte_costs_linear_time() {
