@@ -36,7 +36,7 @@ pub(crate) enum ReactorEvent {
         keep_alive: Option<Duration>,
     },
     /// In a pipeline, this many responses are complete, abandoned ones included, and other calls on the connection go on.
-    /// [`Reactor::answered`](super::Reactor::answered) has named the calls.
+    /// The calls are in [`Reactor::pipelining`](super::Reactor::pipelining).
     Answered {
         slot: PoolSlot,
         conn: ConnKey,

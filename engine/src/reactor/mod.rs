@@ -63,7 +63,7 @@ pub(crate) struct Reactor<N: Net, C> {
     polled: Polled,
     reactor_events: VecDeque<ReactorEvent>,
     left_over: LeftOver,
-    pipelining: Pipelining,
+    pub(crate) pipelining: Pipelining,
     buffer: Box<[u8]>,
     /// Idle connections of all hosts, the one idle for longest in front; `None` if the client does not need the order.
     idle_order: Option<Queue<ConnKey>>,
@@ -107,13 +107,13 @@ struct Deferred {
 
 /// What connections with several calls have for the next iteration, and for the client.
 #[derive(Default)]
-struct Pipelining {
+pub(crate) struct Pipelining {
     /// Connections whose requests gather before they are sent.
     unflushed: Vec<ConnKey>,
-    /// The calls that were answered.
-    answered: Vec<CallKey>,
-    /// A request that was sent behind another one was answered.
-    has_pipelined: bool,
+    /// The calls that were answered while others on their connections go on. The client ends them before the next event.
+    pub(crate) answered: Vec<CallKey>,
+    /// A request that was sent behind another one was answered. The client takes this.
+    pub(crate) has_pipelined: bool,
 }
 
 /// What holds for every call of a reactor.

@@ -358,14 +358,15 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Ends the calls that were answered while other calls on their connections go on.
     fn end_answered(&mut self) {
-        if self.reactor.has_pipelined()
+        if std::mem::take(&mut self.reactor.pipelining.has_pipelined)
             && let Some(pipelines) = self.sharing.pipelines()
         {
             pipelines.loads.trust();
         }
         let (now, is_plain) = (self.reactor.now(), self.ends_at_once());
         let mut number = 0;
-        while let Some(key) = self.reactor.answered(number) {
+        // The calls stay in the list, so that a panic in a user's callback does not lose them.
+        while let Some(&key) = self.reactor.pipelining.answered.get(number) {
             number += 1;
             let call = self.reactor.call(key);
             let Some(call) = call.filter(|call| matches!(call.state, CallState::OnConn(_))) else {
@@ -378,7 +379,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 self.answered(key);
             }
         }
-        self.reactor.clear_answered();
+        self.reactor.pipelining.answered.clear();
     }
 
     /// A call has its answer from its connection.

@@ -71,28 +71,9 @@ impl<N: Net, C> Reactor<N, C> {
         self.arm_conn(conn_key);
     }
 
-    /// The call at this index of those that were answered while others on their connections go on. It stays there, so that
-    /// a panic in a user's callback does not lose it. To be looked at before the next event.
-    #[inline]
-    pub(crate) fn answered(&self, number: usize) -> Option<CallKey> {
-        self.pipelining.answered.get(number).copied()
-    }
-
-    /// Removes these calls, which have ended.
-    #[inline]
-    pub(crate) fn clear_answered(&mut self) {
-        self.pipelining.answered.clear();
-    }
-
     /// Whether a connection takes another call.
     pub(crate) fn takes_more(&self, conn: ConnKey) -> bool {
         self.conns.get(conn).is_some_and(Conn::takes_more)
-    }
-
-    /// Whether a request that was sent behind another one has had its answer since the last call of this method.
-    #[inline]
-    pub(crate) fn has_pipelined(&mut self) -> bool {
-        std::mem::take(&mut self.pipelining.has_pipelined)
     }
 
     /// Gives another call to a connection. Returns the slot of the connection, and whether the request asks for the end of
