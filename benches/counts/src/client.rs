@@ -49,7 +49,7 @@ impl Subject {
             connections: 64,
             depth: 1,
             varies: false,
-            instructions: 2_090.0,
+            instructions: 1_900.0,
             system_calls: 2.1,
             run: host,
         },
@@ -67,7 +67,7 @@ impl Subject {
             connections: 64,
             depth: 1,
             varies: false,
-            instructions: 2_410.0,
+            instructions: 2_200.0,
             system_calls: 2.1,
             run: |subject, server, rounds| {
                 let config = Config {
@@ -82,7 +82,7 @@ impl Subject {
             connections: 8,
             depth: 16,
             varies: false,
-            instructions: 1_900.0,
+            instructions: 1_525.0,
             system_calls: 0.2,
             run: |subject, server, rounds| {
                 let config = PipelineConfig {
