@@ -6,7 +6,7 @@
 //! lost between two owners. No wake-up is lost either: `wants_open` is a pure function of the counts.
 //!
 //! ```text
-//!  opened ─▶ Connecting ─▶ (a waiter?) ─▶ Busy ─▶ released ─▶ (a waiter?) ─▶ Idle ─▶ checkout ─▶ Busy
+//!  opened ─▶ Connecting ─▶ (a waiter?) ─▶ Busy ─▶ released ─▶ (a waiter?) ─▶ Idle ─▶ taken ─▶ Busy
 //!                                          └▶ Draining ─▶ released                └▶ closed
 //! ```
 
