@@ -13,6 +13,7 @@ mod connector;
 #[cfg(feature = "cookies")]
 mod cookies;
 mod deliveries;
+mod dispatch;
 mod engine;
 mod hosts;
 mod http_client;

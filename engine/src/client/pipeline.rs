@@ -127,6 +127,6 @@ impl<N: Net> PipelineClient<N> {
 
     /// The current load, and counters since the beginning.
     pub fn pipeline_counters(&self) -> PipelineCounters {
-        self.sharing.counters(self.reactor.now())
+        self.dispatch.sharing.counters(self.dispatch.reactor.now())
     }
 }

@@ -106,16 +106,6 @@ impl Retries {
         is_in_time.then_some(until)
     }
 
-    /// Counts a call for the retry budget of its host, before its first attempt.
-    pub(super) fn note_request(&self, host: &mut Host, call: &ActiveCall) {
-        if let Some(account) = &mut host.retries
-            && call.client.failures == 0
-            && call.client.tried == 0
-        {
-            account.note_request();
-        }
-    }
-
     /// Takes a retry from the budget of a host; false if the budget is used up.
     pub(super) fn withdraw(&self, host: Option<&mut Host>, now: Time) -> bool {
         let (Some(budget), Some(host)) = (self.budget, host) else {
@@ -123,5 +113,15 @@ impl Retries {
         };
         let account = host.retries.get_or_insert_with(|| budget.start());
         account.withdraw(now.instant())
+    }
+}
+
+/// Counts a call for the retry budget of its host, before its first attempt.
+pub(super) fn note_request(host: &mut Host, call: &ActiveCall) {
+    if let Some(account) = &mut host.retries
+        && call.client.failures == 0
+        && call.client.tried == 0
+    {
+        account.note_request();
     }
 }

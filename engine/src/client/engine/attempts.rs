@@ -28,8 +28,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         if !is_misframed {
             self.note_head(key);
         }
-        let (now, random) = (self.reactor.now(), self.reactor.net.random());
-        let Some(call) = self.reactor.call(key) else {
+        let (now, random) = (
+            self.dispatch.reactor.now(),
+            self.dispatch.reactor.net.random(),
+        );
+        let Some(call) = self.dispatch.reactor.call(key) else {
             return;
         };
         if matches!(call.state, CallState::Ended | CallState::Pausing { .. }) {
@@ -42,65 +45,68 @@ impl<R: Router, N: Net> Engine<R, N> {
         call.client.failures += 1;
         call.redirect = RedirectState::Undecided;
         if late || call.head != HeadState::Awaited {
-            return self.end_call(key, Err(error));
+            return self.dispatch.end_call(key, Err(error));
         }
-        let verdict =
-            self.rules
-                .retries
-                .after_failure(call, &error, R::Sharing::IS_ON, now, random);
+        let verdict = self
+            .retries
+            .after_failure(call, &error, R::Sharing::IS_ON, now, random);
         match verdict {
             Verdict::AtOnce => {
                 self.note_retry(key, RetryCause::Failure(&error), Duration::ZERO);
-                self.requeue(key);
+                self.dispatch.requeue(key);
             }
-            _ if self.admission.balances() && self.fails_over(key, &error) => {
-                self.note_health(key, Some(&error));
+            _ if self.dispatch.admission.balances() && self.fails_over(key, &error) => {
+                self.dispatch.note_health(key, Some(&error));
                 self.note_retry(key, RetryCause::Failure(&error), Duration::ZERO);
                 if error.sent() == Sent::Nothing {
-                    self.send_again(key);
+                    self.dispatch.send_again(key);
                 } else {
                     // An idle connection to the other address may be dead as well.
-                    self.requeue(key);
+                    self.dispatch.requeue(key);
                 }
             }
             Verdict::After { pause, via }
                 if self.pause(key, RetryCause::Failure(&error), pause, via) => {}
-            Verdict::After { .. } | Verdict::GiveUp => self.end_call(key, Err(error)),
+            Verdict::After { .. } | Verdict::GiveUp => self.dispatch.end_call(key, Err(error)),
         }
     }
 
     /// Lets the router examine the head of an answer that is incomplete, or that the call does not take. Other heads are
     /// examined when it is decided whether they are redirects. A head that was refused for its framing says nothing.
     fn note_head(&mut self, key: CallKey) {
-        let Some(call) = self.reactor.call_ref(key) else {
+        let Some(call) = self.dispatch.reactor.call_ref(key) else {
             return;
         };
         if call.is_undecided() && call.response.status() > 0 {
             let own = call.overrides.as_deref();
-            self.router.note_head(&call.request, &call.response, own);
+            self.dispatch
+                .router
+                .note_head(&call.request, &call.response, own);
         }
     }
 
     /// A call is tried again, after this pause.
     fn note_retry(&mut self, key: CallKey, cause: RetryCause<'_>, pause: Duration) {
-        if let Some(call) = self.reactor.call(key) {
+        if let Some(call) = self.dispatch.reactor.call(key) {
             let sent = match cause {
                 RetryCause::Failure(error) => error.sent(),
                 RetryCause::Status(_) => Sent::ReplyBegun,
             };
             call.client.sent_before = call.client.sent_before.max(sent);
             call.response.clear();
-            self.telemetry.retrying(key, call, cause, pause);
+            self.dispatch.telemetry.retrying(key, call, cause, pause);
         }
     }
 
     /// Whether a call that has failed goes on at another address at once.
     pub(super) fn fails_over(&mut self, key: CallKey, error: &Error) -> bool {
-        let Some(call) = self.reactor.call_ref(key) else {
+        let Some(call) = self.dispatch.reactor.call_ref(key) else {
             return false;
         };
-        let max_attempts = self.rules.retries.max_attempts(call);
-        self.admission.may_fail_over(call, error, max_attempts)
+        let max_attempts = self.retries.max_attempts(call);
+        self.dispatch
+            .admission
+            .may_fail_over(call, error, max_attempts)
             && (error.sent() == Sent::Nothing || call.host.is_none_or(|host| self.withdraw(host)))
     }
 
@@ -108,21 +114,19 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// answer.
     #[cold]
     pub(super) fn answer_is_repeated(&mut self, key: CallKey) -> bool {
-        self.hook_repeats_answer(key)
-            || self.rules.retries.repeats_answers() && self.repeats_answer(key)
+        self.hook_repeats_answer(key) || self.retries.repeats_answers() && self.repeats_answer(key)
     }
 
     /// Takes a retry from the budget of a host; false if the budget is used up.
     pub(super) fn withdraw(&mut self, host: HostKey) -> bool {
-        let leader = self.admission.leader(host);
-        self.rules
-            .retries
-            .withdraw(self.hosts.get(leader), self.reactor.now())
+        let leader = self.dispatch.admission.leader(host);
+        self.retries
+            .withdraw(self.dispatch.hosts.get(leader), self.dispatch.reactor.now())
     }
 
     /// Sends a call once more because of status 401, if the send hook says so; true if the call will be sent again.
     fn hook_repeats_answer(&mut self, key: CallKey) -> bool {
-        let Some(call) = self.reactor.call(key) else {
+        let Some(call) = self.dispatch.reactor.call(key) else {
             return false;
         };
         let is_news = call.head == HeadState::Awaited
@@ -130,32 +134,35 @@ impl<R: Router, N: Net> Engine<R, N> {
             && !call.redirect.is_followed()
             && !call.client.reauthorized;
         tell_url::<R>(call);
-        let hooked = self.hooked.as_deref();
+        let hooked = self.dispatch.hooked.as_deref();
         if !is_news || !hooked.is_some_and(|it| it.repeats(&call.request, &call.response)) {
             return false;
         }
         call.client.reauthorized = true;
         self.note_head(key);
-        let Some(call) = self.reactor.call(key) else {
+        let Some(call) = self.dispatch.reactor.call(key) else {
             return false;
         };
         call.redirect = RedirectState::Undecided;
         let conn = incomplete(call);
         let status = RetryCause::Status(call.response.status());
-        self.note_health(key, None);
+        self.dispatch.note_health(key, None);
         self.note_retry(key, status, Duration::ZERO);
         if let Some(conn) = conn {
-            self.close(conn);
+            self.dispatch.close(conn);
         }
-        self.send_again(key);
+        self.dispatch.send_again(key);
         true
     }
 
     /// Retries a call because of the answer's status, if the rules say so; true if the call will be tried again.
     #[cold]
     fn repeats_answer(&mut self, key: CallKey) -> bool {
-        let (now, random) = (self.reactor.now(), self.reactor.net.random());
-        let Some(call) = self.reactor.call(key) else {
+        let (now, random) = (
+            self.dispatch.reactor.now(),
+            self.dispatch.reactor.net.random(),
+        );
+        let Some(call) = self.dispatch.reactor.call(key) else {
             return false;
         };
         if matches!(call.state, CallState::Ended)
@@ -164,11 +171,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             return false;
         }
-        let Some((pause, via)) = self.rules.retries.after_answer(call, now, random) else {
+        let Some((pause, via)) = self.retries.after_answer(call, now, random) else {
             return false;
         };
         self.note_head(key);
-        let Some(call) = self.reactor.call(key) else {
+        let Some(call) = self.dispatch.reactor.call(key) else {
             return false;
         };
         call.client.failures += 1;
@@ -177,7 +184,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let conn = incomplete(call);
         let again = self.pause(key, status, pause, via);
         if let Some(conn) = conn.filter(|_| again) {
-            self.close(conn);
+            self.dispatch.close(conn);
         }
         again
     }
@@ -190,8 +197,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         pause: Duration,
         via: RetryVia,
     ) -> bool {
-        let now = self.reactor.now();
-        let Some(call) = self.reactor.call(key) else {
+        let now = self.dispatch.reactor.now();
+        let Some(call) = self.dispatch.reactor.call(key) else {
             return false;
         };
         let (error, remote) = match cause {
@@ -199,52 +206,71 @@ impl<R: Router, N: Net> Engine<R, N> {
             RetryCause::Status(_) => (None, call.timestamps.remote()),
         };
         let (host, remote) = (call.host, remote.cloned());
-        let Some(until) = self.rules.retries.pause_until(call, pause, now) else {
+        let Some(until) = self.retries.pause_until(call, pause, now) else {
             return false;
         };
         if host.is_some_and(|host| !self.withdraw(host)) {
             return false;
         }
-        self.note_health(key, error);
+        self.dispatch.note_health(key, error);
         if via == RetryVia::OtherAddress
             && let Some(remote) = remote
         {
-            self.connector.avoided.note_failed(now, &remote);
+            self.dispatch.connector.avoided.note_failed(now, &remote);
         }
         self.note_retry(key, cause, pause);
-        self.reactor.pause(key, until, via != RetryVia::Any);
+        self.dispatch
+            .reactor
+            .pause(key, until, via != RetryVia::Any);
         true
     }
 
     /// The pause before a call's next attempt is over.
     pub(super) fn pause_over(&mut self, key: CallKey) {
-        let Some(call) = self.reactor.call(key) else {
+        let Some(call) = self.dispatch.reactor.call(key) else {
             return;
         };
         let CallState::Pausing { fresh, .. } = call.state else {
             return; // cancelled
         };
-        let host = call.host.and_then(|host| self.hosts.get(host));
+        let host = call.host.and_then(|host| self.dispatch.hosts.get(host));
         if fresh && !R::Sharing::IS_ON && host.is_some() {
-            self.requeue(key);
+            self.dispatch.requeue(key);
         } else {
-            self.send_again(key);
+            self.dispatch.send_again(key);
+        }
+    }
+
+    /// The connection of a call has ended while the answer to an earlier call was still awaited.
+    pub(super) fn unanswered(&mut self, key: CallKey, sent: Sent, error: Option<Error>) {
+        if let Some(pipelines) = self.dispatch.sharing.pipelines() {
+            pipelines.unanswered += 1;
+        }
+        if let Some(error) = error {
+            self.end_attempt(key, error);
+        } else if let Some(call) = self.dispatch.reactor.call(key)
+            && matches!(call.state, CallState::OnConn(_))
+        {
+            call.client.sent_before = call.client.sent_before.max(sent);
+            self.dispatch.put_back(key);
         }
     }
 
     /// A call has reached the limit of its wait for a connection.
     pub(super) fn wait_over(&mut self, key: CallKey, limit: TimeLimit) {
-        let host = match self.reactor.call(key) {
+        let host = match self.dispatch.reactor.call(key) {
             Some(call) if matches!(call.state, CallState::Waiting { .. }) => call.host,
             _ => return, // the call got a connection, or ended, after the timer had fired
         };
-        let host = host.and_then(|host| self.hosts.get(host));
+        let host = host.and_then(|host| self.dispatch.hosts.get(host));
         let opening = host.and_then(|host| host.pool.any_connecting());
         let (phase, remote) = opening.map_or((Phase::Queue, None), |opening| {
-            self.connector.waits_for(&self.reactor, opening)
+            self.dispatch
+                .connector
+                .waits_for(&self.dispatch.reactor, opening)
         });
-        self.detach(key);
-        self.end_call(
+        self.dispatch.detach(key);
+        self.dispatch.end_call(
             key,
             Err(Error::new(limit, phase, Sent::Nothing).with_remote(remote)),
         );
@@ -252,71 +278,41 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// A call on a connection has reached a time limit.
     pub(super) fn late(&mut self, conn: ConnKey, key: CallKey, limit: TimeLimit) {
-        let now = self.reactor.now();
+        let now = self.dispatch.reactor.now();
         let in_time = |call: &ActiveCall| !call.is_late(now) && !call.redirect.is_followed();
-        if limit == TimeLimit::Total && self.reactor.call_ref(key).is_some_and(in_time) {
+        if limit == TimeLimit::Total && self.dispatch.reactor.call_ref(key).is_some_and(in_time) {
             return; // the head of a streamed response came in time, and another deadline counts from then on
         }
-        let Some(error) = self.reactor.error_on(conn, key, limit.into()) else {
+        let Some(error) = self.dispatch.reactor.error_on(conn, key, limit.into()) else {
             return;
         };
-        if self.rules.adaptive.is_on()
+        if self.dispatch.adaptive.is_on()
             && matches!(limit, TimeLimit::FirstByte | TimeLimit::Adaptive)
         {
             // Late attempts count too, so the limit grows when the host becomes slower than the limit.
-            self.note_latency(key);
+            self.dispatch.note_latency(key);
         }
         if limit == TimeLimit::Adaptive {
-            self.telemetry.adaptive_timeout();
+            self.dispatch.telemetry.adaptive_timeout();
         }
         if R::Sharing::IS_ON {
-            self.leave_pipeline(conn, key);
+            self.dispatch.leave_pipeline(conn, key);
             return self.end_attempt(key, error);
         }
-        let slot = self.reactor.slot(conn);
-        let host = slot.and_then(|slot| Some((self.hosts.get(slot.host)?, slot.id)));
-        match (self.rules.late, host) {
+        let slot = self.dispatch.reactor.slot(conn);
+        let host = slot.and_then(|slot| Some((self.dispatch.hosts.get(slot.host)?, slot.id)));
+        match (self.late, host) {
             (LatePolicy::Drain { up_to }, Some((host, slot)))
-                if self.reactor.drain(conn, later(self.reactor.now(), up_to)) =>
+                if self
+                    .dispatch
+                    .reactor
+                    .drain(conn, later(self.dispatch.reactor.now(), up_to)) =>
             {
                 host.pool.draining(slot);
             }
-            _ => self.close(conn),
+            _ => self.dispatch.close(conn),
         }
         self.end_attempt(key, error);
-    }
-
-    /// An attempt has ended in a way that says nothing about the health of the host.
-    pub(super) fn give_permit_back(&mut self, key: CallKey) {
-        let now = self.reactor.now();
-        if self.admission.is_on()
-            && let Some(call) = self.reactor.call(key)
-        {
-            self.admission
-                .give_back(call, now, &mut self.hosts, &self.telemetry);
-        }
-    }
-
-    /// An attempt has ended: by an answer, whose status counts, or by an error.
-    pub(super) fn note_health(&mut self, key: CallKey, error: Option<&Error>) {
-        let now = self.reactor.now();
-        if self.admission.is_on()
-            && let Some(call) = self.reactor.call(key)
-        {
-            self.admission
-                .attempt_ended(key, call, error, now, &mut self.hosts, &self.telemetry);
-        }
-    }
-
-    /// Counts how long an attempt waited for the first byte, for the adaptive limit.
-    #[cold]
-    pub(super) fn note_latency(&mut self, key: CallKey) {
-        let now = self.reactor.now();
-        if let Some(call) = self.reactor.call_ref(key)
-            && let Some(host) = call.host.and_then(|host| self.hosts.get(host))
-        {
-            self.rules.adaptive.attempt_ended(call, host, now);
-        }
     }
 }
 

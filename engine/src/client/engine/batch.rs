@@ -101,18 +101,18 @@ impl<R: Router + 'static, N: Net + 'static> Running<'_, Engine<R, N>> {
     fn take_done(&mut self, mut done: impl FnMut(usize, Completion)) {
         let mut kept = self.looked_at;
         let mut at = kept;
-        while let Some(&key) = self.client.deliveries.done.get(at) {
+        while let Some(&key) = self.client.dispatch.deliveries.done.get(at) {
             let number = self.numbers.remove(key);
             match number.and_then(|number| Some((number, self.client.complete(key)?))) {
                 Some((number, completion)) => done(number, completion),
                 None => {
-                    self.client.deliveries.done[kept] = key;
+                    self.client.dispatch.deliveries.done[kept] = key;
                     kept += 1;
                 }
             }
             at += 1;
         }
-        self.client.deliveries.done.truncate(kept);
+        self.client.dispatch.deliveries.done.truncate(kept);
         self.looked_at = kept;
     }
 
@@ -124,8 +124,8 @@ impl<R: Router + 'static, N: Net + 'static> Running<'_, Engine<R, N>> {
                 Some(code) => io::Error::from_raw_os_error(code),
                 None => io::Error::from(error.kind()),
             };
-            self.client.detach(key);
-            self.client.refuse(key, ErrorKind::Io(again));
+            self.client.dispatch.detach(key);
+            self.client.dispatch.refuse(key, ErrorKind::Io(again));
         }
         self.client.process_events();
     }
@@ -145,7 +145,7 @@ impl<R: Router + 'static, N: Net + 'static> Runner for Running<'_, Engine<R, N>>
     fn collect(&mut self, wait: bool, lineup: &mut Lineup) {
         let known = self.looked_at;
         let over = |client: &Engine<R, N>| {
-            client.deliveries.done.len() > known || client.reactor.calls() == 0
+            client.dispatch.deliveries.done.len() > known || client.dispatch.reactor.calls() == 0
         };
         if wait && let Err(error) = self.client.iterate(None, over) {
             self.take_done(|number, completion| lineup.put(number, completion));

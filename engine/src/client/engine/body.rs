@@ -107,7 +107,7 @@ impl<R: Router + 'static, N: Net + 'static> Body<'_, Engine<R, N>> {
         let mut rest = [0; 8192];
         loop {
             if let Some((report, response)) = self.end.take() {
-                self.client.reactor.spares.put_response(response);
+                self.client.dispatch.reactor.spares.put_response(response);
                 return Ok(report);
             }
             self.read_some(&mut rest)?;

@@ -8,7 +8,7 @@ use crate::client::router::{Reroute, Router};
 use crate::client::send_hook::HookedEncoder;
 use crate::client::telemetry::Telemetry;
 use crate::client::{CallId, Completion, ObserverEvent, Report};
-use crate::error::{Error, ErrorKind, Phase, Sent, TimeLimit};
+use crate::error::{Error, ErrorKind, Phase, Sent};
 use crate::net::Net;
 use crate::policy::later;
 use crate::proto::{BodyMode, without_userinfo};
@@ -18,8 +18,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Whether the engine examines an answer before the call ends: for a retry, or for the send hook.
     #[inline]
     fn looks_at_answers(&self) -> bool {
-        let hooked = self.hooked.as_deref();
-        self.rules.retries.repeats_answers() || hooked.is_some_and(HookedEncoder::looks_at_answers)
+        let hooked = self.dispatch.hooked.as_deref();
+        self.retries.repeats_answers() || hooked.is_some_and(HookedEncoder::looks_at_answers)
     }
 
     /// Whether calls end as soon as they are answered, and nothing else is to be done then.
@@ -27,28 +27,29 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn ends_at_once(&self) -> bool {
         R::KEEPS_HOSTS
             && !(self.looks_at_answers()
-                || self.telemetry.wants_ends()
-                || self.admission.is_on()
-                || self.rules.adaptive.is_on())
+                || self.dispatch.telemetry.wants_ends()
+                || self.dispatch.admission.is_on()
+                || self.dispatch.adaptive.is_on())
     }
 
     /// A response is complete: the call ends, or follows a redirect.
     pub(super) fn finish(&mut self, key: CallKey) {
-        if self.telemetry.observes()
+        if self.dispatch.telemetry.observes()
             && self
+                .dispatch
                 .reactor
                 .call_ref(key)
                 .is_some_and(|call| call.mode == BodyMode::Buffer && !call.redirect.is_followed())
         {
-            self.notify(key, Telemetry::head);
+            self.dispatch.notify(key, Telemetry::head);
         }
         if self.looks_at_answers() && self.answer_is_repeated(key) {
             return;
         }
         if R::KEEPS_HOSTS {
-            return self.end_call_as(key, Ok(()));
+            return self.dispatch.end_call_as(key, Ok(()));
         }
-        let Some(call) = self.reactor.call(key) else {
+        let Some(call) = self.dispatch.reactor.call(key) else {
             return;
         };
         if matches!(call.state, CallState::Ended) {
@@ -58,10 +59,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             return self.follow(key);
         }
         if call.head != HeadState::Awaited || call.redirect == RedirectState::Delivered {
-            return self.end_call_as(key, Ok(()));
+            return self.dispatch.end_call_as(key, Ok(()));
         }
         match self.reroute(key) {
-            Ok(Reroute::Stay) => self.end_call_as(key, Ok(())),
+            Ok(Reroute::Stay) => self.dispatch.end_call_as(key, Ok(())),
             Ok(Reroute::To) => self.follow(key),
             Err(kind) => self.refuse_redirect(key, kind),
         }
@@ -70,39 +71,42 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The head of a streamed response, or of a redirection, has arrived. The caller of a streamed call gets the head,
     /// unless it is a redirect to follow: then the body is discarded.
     pub(super) fn handle_head(&mut self, key: CallKey) {
-        let (now, random) = (self.reactor.now(), self.reactor.net.random());
+        let (now, random) = (
+            self.dispatch.reactor.now(),
+            self.dispatch.reactor.net.random(),
+        );
         // A connection that fails reports the head a second time.
-        let call = self.reactor.call_ref(key);
+        let call = self.dispatch.reactor.call_ref(key);
         let Some(call) = call.filter(|call| call.is_undecided()) else {
             return;
         };
         // A part of the body of a redirection may have come. If the redirect is followed, a buffered call does not wait
         // for the whole body; else the complete answer decides.
         let is_buffered = call.mode == BodyMode::Buffer;
-        let retries = &self.rules.retries;
+        let retries = &self.retries;
         if is_buffered && (R::KEEPS_HOSTS || retries.after_answer(call, now, random).is_some()) {
             return;
         }
         if !is_buffered {
-            self.notify(key, Telemetry::head);
+            self.dispatch.notify(key, Telemetry::head);
             if self.looks_at_answers() && self.answer_is_repeated(key) {
                 return;
             }
         }
         let rerouted = self.reroute(key);
         if is_buffered && !matches!(rerouted, Ok(Reroute::Stay)) {
-            self.notify(key, Telemetry::head);
+            self.dispatch.notify(key, Telemetry::head);
         }
         match rerouted {
             Ok(Reroute::Stay) if is_buffered => {
-                if let Some(call) = self.reactor.call(key) {
+                if let Some(call) = self.dispatch.reactor.call(key) {
                     call.redirect = RedirectState::Delivered;
                 }
             }
             Ok(Reroute::Stay) => self.head_ready(key),
             Ok(Reroute::To) => self.leave_redirect(key),
             Err(kind) => {
-                self.detach(key);
+                self.dispatch.detach(key);
                 self.refuse_redirect(key, kind);
             }
         }
@@ -111,50 +115,57 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Goes on to the target of a redirect whose body may not be complete. A short rest of the body is read first, so
     /// that the connection can serve again.
     fn leave_redirect(&mut self, key: CallKey) {
-        let until = later(self.reactor.now(), LONGEST_DISCARD);
-        if !self.reactor.discard_rest(key, WORTH_DISCARDING, until) {
-            self.detach(key);
+        let until = later(self.dispatch.reactor.now(), LONGEST_DISCARD);
+        if !self
+            .dispatch
+            .reactor
+            .discard_rest(key, WORTH_DISCARDING, until)
+        {
+            self.dispatch.detach(key);
             self.follow(key);
-        } else if let Some(call) = self.reactor.call(key) {
+        } else if let Some(call) = self.dispatch.reactor.call(key) {
             call.redirect = RedirectState::Followed;
         }
     }
 
     /// Ends a call whose redirect cannot be followed.
     fn refuse_redirect(&mut self, key: CallKey, kind: ErrorKind) {
-        let call = self.reactor.call_ref(key);
+        let call = self.dispatch.reactor.call_ref(key);
         let remote = call.and_then(|call| call.timestamps.remote().cloned());
         let error = Error::new(kind, Phase::Head, Sent::ReplyBegun).with_remote(remote);
-        self.end_call(key, Err(error));
+        self.dispatch.end_call(key, Err(error));
     }
 
     pub(super) fn reroute(&mut self, key: CallKey) -> Result<Reroute, ErrorKind> {
-        let Some(call) = self.reactor.call(key) else {
+        let Some(call) = self.dispatch.reactor.call(key) else {
             return Ok(Reroute::Stay);
         };
         let own = call.overrides.as_deref();
         let followed = call.timestamps.hops().len() as u32;
-        self.router
+        self.dispatch
+            .router
             .reroute(&mut call.request, &mut call.response, followed, own)
     }
 
     /// Sends a call to the target of its redirect.
     pub(super) fn follow(&mut self, key: CallKey) {
-        self.note_health(key, None);
-        let Some(call) = self.reactor.call(key) else {
+        self.dispatch.note_health(key, None);
+        let Some(call) = self.dispatch.reactor.call(key) else {
             return;
         };
         call.timestamps.add_hop(Hop {
             status: call.response.status(),
             url: shown(call.request.url()).into(),
         });
-        if self.telemetry.observes() {
+        if self.dispatch.telemetry.observes() {
             let url = shown(call.request.url());
-            self.telemetry.notify(|| ObserverEvent::Redirected {
-                call: CallId(key),
-                tag: call.tag,
-                url: &url,
-            });
+            self.dispatch
+                .telemetry
+                .notify(|| ObserverEvent::Redirected {
+                    call: CallId(key),
+                    tag: call.tag,
+                    url: &url,
+                });
         }
         call.state = CallState::New;
         call.redirect = RedirectState::Undecided;
@@ -163,15 +174,17 @@ impl<R: Router, N: Net> Engine<R, N> {
         // The request that was redirected may have had its effect.
         call.client.sent_before = Sent::ReplyBegun;
         call.response.clear();
-        let call = self.reactor.call_ref(key);
+        let call = self.dispatch.reactor.call_ref(key);
         match call.and_then(|call| self.migration.elsewhere(call.request.url())) {
-            None => self.queue.send_further(key),
+            None => self.dispatch.queue.send_further(key),
             Some(owner) => {
-                if let Some(call) = self.reactor.remove_call(key) {
-                    self.telemetry.notify(|| ObserverEvent::HandedOver {
-                        call: CallId(key),
-                        tag: call.tag,
-                    });
+                if let Some(call) = self.dispatch.reactor.remove_call(key) {
+                    self.dispatch
+                        .telemetry
+                        .notify(|| ObserverEvent::HandedOver {
+                            call: CallId(key),
+                            tag: call.tag,
+                        });
                     self.migration.push(CallId(key), owner, call);
                 }
             }
@@ -180,88 +193,24 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// The head of a streamed response has arrived: the call completes, and its body continues.
     pub(super) fn head_ready(&mut self, key: CallKey) {
-        if let Some(call) = self.reactor.call(key)
+        if let Some(call) = self.dispatch.reactor.call(key)
             && call.head == HeadState::Awaited
         {
             call.head = HeadState::Ready;
             if !call.client.has_own_deadline {
-                let timeouts = call.own_timeouts().unwrap_or(&self.rules.timeouts);
+                let timeouts = call.own_timeouts().unwrap_or(&self.timeouts);
                 let total = timeouts.total_streamed;
                 let deadline = total.and_then(|total| call.timestamps.begun.checked_add(total));
-                self.reactor.set_deadline(key, deadline);
+                self.dispatch.reactor.set_deadline(key, deadline);
             }
-            self.deliveries.done.push_back(key);
-        }
-    }
-
-    /// Ends a call of which nothing was sent.
-    #[cold]
-    pub(super) fn refuse(&mut self, key: CallKey, kind: impl Into<ErrorKind>) {
-        self.end_call(key, Err(Error::unsent(kind)));
-    }
-
-    /// Ends a call whose deadline has passed, even if its timer has not been handled yet; true if so.
-    pub(super) fn is_too_late(&mut self, key: CallKey) -> bool {
-        let now = self.reactor.now();
-        let in_time = self.reactor.call_ref(key).is_some_and(|c| !c.is_late(now));
-        if !in_time {
-            self.refuse(key, TimeLimit::Total);
-        }
-        !in_time
-    }
-
-    /// Ends a call, or its streamed body.
-    pub(super) fn end_call(&mut self, key: CallKey, outcome: Result<(), Error>) {
-        self.end_call_as(key, outcome);
-    }
-
-    #[inline(always)] // with the constant `Ok(())`, little code is left
-    pub(super) fn end_call_as(&mut self, key: CallKey, outcome: Result<(), Error>) {
-        if self.admission.is_on() {
-            self.note_health(key, outcome.as_ref().err());
-        }
-        let now = self.reactor.now();
-        let Some(call) = self.reactor.call(key) else {
-            return;
-        };
-        let outcome = outcome.map_err(|error| {
-            let place = || self.router.place(&call.request, &self.hosts);
-            error.after(call.client.sent_before).at(place)
-        });
-        call.end(now, outcome);
-        let head = call.head;
-        if self.telemetry.wants_ends() {
-            self.note_end(key);
-        }
-        if head == HeadState::Awaited {
-            self.deliveries.done.push_back(key);
-        } else {
-            self.notify_readable(key);
-        }
-    }
-
-    /// Notifies the observer and the statistics of the end of a call, or of its streamed body.
-    #[cold]
-    pub(super) fn note_end(&self, key: CallKey) {
-        if let Some(call) = self.reactor.call_ref(key) {
-            self.telemetry.call_ended(key, call);
-        }
-    }
-
-    /// A streamed body has new data, or has ended. The caller is notified only after it has taken the head.
-    pub(super) fn notify_readable(&mut self, key: CallKey) {
-        if let Some(call) = self.reactor.call(key)
-            && call.head == HeadState::Given
-            && !std::mem::replace(&mut call.notified, true)
-        {
-            self.deliveries.readable.push(CallId(key));
+            self.dispatch.deliveries.done.push_back(key);
         }
     }
 
     /// Makes the completion of a call that was in `done`.
     #[inline(always)] // so that the completion is constructed in its final place
     pub(super) fn complete(&mut self, key: CallKey) -> Option<Completion> {
-        let call = self.reactor.call(key)?;
+        let call = self.dispatch.reactor.call(key)?;
         if call.head == HeadState::Ready {
             return self.complete_head(key);
         }
@@ -269,7 +218,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Some(overrides) = call.overrides.take() {
             drop(overrides);
         }
-        let call = self.reactor.remove_call(key)?;
+        let call = self.dispatch.reactor.remove_call(key)?;
         // Nothing is left there. So no code that could free it follows the move of the call, which is one move then.
         std::mem::forget(call.overrides);
         Some(Completion {
@@ -278,16 +227,16 @@ impl<R: Router, N: Net> Engine<R, N> {
             outcome: call.outcome,
             request: call.request,
             response: call.response,
-            report: Report::new(call.timestamps, self.reactor.now()),
+            report: Report::new(call.timestamps, self.dispatch.reactor.now()),
         })
     }
 
     pub(super) fn complete_head(&mut self, key: CallKey) -> Option<Completion> {
-        let now = self.reactor.now();
-        let mut response = self.reactor.spares.take_response();
-        let mut request = self.reactor.spares.take_request();
-        let keeps_request = self.reactor.is_sending(key);
-        let call = self.reactor.call(key)?;
+        let now = self.dispatch.reactor.now();
+        let mut response = self.dispatch.reactor.spares.take_response();
+        let mut request = self.dispatch.reactor.spares.take_request();
+        let keeps_request = self.dispatch.reactor.is_sending(key);
+        let call = self.dispatch.reactor.call(key)?;
         tell_url::<R>(call);
         call.head = HeadState::Given;
         call.client.keeps_request = keeps_request;
@@ -311,17 +260,18 @@ impl<R: Router, N: Net> Engine<R, N> {
             report: Report::new(timestamps, now),
         };
         if self.has_body_news(CallId(key)) {
-            self.notify_readable(key);
+            self.dispatch.notify_readable(key);
         }
         Some(done)
     }
 
     /// Removes a streamed body: the caller has read all of it, or will not read the rest.
     pub(super) fn forget_body(&mut self, id: CallId) -> Option<ActiveCall> {
-        let call = self.reactor.remove_call(id.0)?;
+        let call = self.dispatch.reactor.remove_call(id.0)?;
         if call.notified {
-            let reactor = &self.reactor;
-            self.deliveries
+            let reactor = &self.dispatch.reactor;
+            self.dispatch
+                .deliveries
                 .readable
                 .forget(|id| reactor.call_ref(id.0).is_some());
         }

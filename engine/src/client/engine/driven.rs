@@ -74,23 +74,23 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
         count: usize,
         recorder: Arc<Recorder>,
     ) -> io::Result<Waker> {
-        self.telemetry.record_to(recorder);
+        self.dispatch.telemetry.record_to(recorder);
         self.migration.set_share(index, count);
-        self.hosts.cap.set_share(index, count);
+        self.dispatch.hosts.cap.set_share(index, count);
         self.waker()
     }
 
     fn take_shortage(&mut self) -> bool {
-        self.hosts.cap.take_shortage()
+        self.dispatch.hosts.cap.take_shortage()
     }
 
     fn yield_descriptor(&mut self) {
-        match self.oldest_idle() {
+        match self.dispatch.oldest_idle() {
             Some(idle) => {
-                self.close(idle);
+                self.dispatch.close(idle);
                 self.process_events();
             }
-            None => self.hosts.cap.owe_descriptor(),
+            None => self.dispatch.hosts.cap.owe_descriptor(),
         }
     }
 
@@ -99,27 +99,27 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
         call.host = None;
         call.armed = Armed::default();
         call.held = 0;
-        self.rules.retries.note_overrides(call.overrides.as_deref());
-        let key = self.reactor.insert_call(*call);
-        self.queue.submit(key, CallTime::Running);
+        self.retries.note_overrides(call.overrides.as_deref());
+        let key = self.dispatch.reactor.insert_call(*call);
+        self.dispatch.queue.submit(key, CallTime::Running);
         CallId(key)
     }
 
     fn step(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         self.is_driven = true;
         self.iterate(self.until(timeout), |client| {
-            !client.deliveries.is_empty()
+            !client.dispatch.deliveries.is_empty()
                 || !client.migration.is_empty()
-                || client.hosts.cap.has_shortage()
+                || client.dispatch.hosts.cap.has_shortage()
         })
     }
 
     fn next_step(&mut self) -> Option<Instant> {
-        self.reactor.next_poll().map(Time::instant)
+        self.dispatch.reactor.next_poll().map(Time::instant)
     }
 
     fn descriptor(&mut self) -> io::Result<OwnedFd> {
-        self.reactor.net.descriptor()
+        self.dispatch.reactor.net.descriptor()
     }
 
     fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {
@@ -127,7 +127,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
     }
 
     fn put_spare(&mut self, response: Response) {
-        self.reactor.spares.put_response(response);
+        self.dispatch.reactor.spares.put_response(response);
     }
 
     fn discard(&mut self, calls: &[CallId]) {
@@ -135,7 +135,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
             self.cancel(id);
         }
         for &CallId(key) in calls {
-            if self.deliveries.take_done(key) {
+            if self.dispatch.deliveries.take_done(key) {
                 self.complete(key);
             }
         }
@@ -144,7 +144,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
     fn take_body(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Option<BodyEnd> {
         let mut read = self.take_arrived(id, chunk);
         if matches!(read, Ok(BodyRead::Data(_))) {
-            let call = self.reactor.call_ref(id.0)?;
+            let call = self.dispatch.reactor.call_ref(id.0)?;
             if call.taken < call.response.body().len() || !matches!(call.state, CallState::Ended) {
                 return None;
             }
@@ -159,7 +159,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
                 let trailers = if any {
                     Some(trailers)
                 } else {
-                    self.reactor.spares.put_response(trailers);
+                    self.dispatch.reactor.spares.put_response(trailers);
                     None
                 };
                 Some(Ok(Box::new((report, trailers))))

@@ -5,17 +5,14 @@ use std::panic::resume_unwind;
 use std::time::Duration;
 
 use super::Engine;
-use crate::client::connector::{Opened, Opener};
+use crate::client::connector::Opened;
 use crate::client::router::Router;
 use crate::client::sharing::Sharing;
 use crate::client::telemetry::Telemetry;
 use crate::client::{CallTime, ObserverEvent};
 use crate::net::Net;
 use crate::proto::BodyMode;
-use crate::reactor::{
-    CallKey, CallState, ConnKey, HostKey, OpeningKey, PoolSlot, ProxyMessage, ReactorEvent,
-    TimerOwner,
-};
+use crate::reactor::{CallKey, CallState, OpeningKey, ProxyMessage, ReactorEvent, TimerOwner};
 use crate::time::Time;
 
 impl<R: Router, N: Net> Engine<R, N> {
@@ -26,14 +23,14 @@ impl<R: Router, N: Net> Engine<R, N> {
         mut until: Option<Time>,
         over: impl Fn(&Self) -> bool,
     ) -> io::Result<bool> {
-        let stale = self.reactor.begin_iteration();
-        if stale && self.hosts.cap.open() > 0 {
+        let stale = self.dispatch.reactor.begin_iteration();
+        if stale && self.dispatch.hosts.cap.open() > 0 {
             // Idle connections may have died since the last poll. And calls that end as soon as they begin must not
             // starve the calls that are already in flight.
-            self.poll(Some(self.reactor.now()))?;
+            self.poll(Some(self.dispatch.reactor.now()))?;
             if self.is_driven {
                 // That poll may have consumed the wake-up for commands that are still in the queue.
-                until = Some(self.reactor.now());
+                until = Some(self.dispatch.reactor.now());
             }
         }
         self.begin_incoming();
@@ -44,7 +41,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         let polled = self.poll(until);
         if R::Sharing::IS_ON {
-            self.reactor.flush();
+            self.dispatch.reactor.flush();
             self.process_events();
         }
         self.raise_panic();
@@ -53,19 +50,19 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// The end of a time that begins now; `None` if the time has no end.
     pub(super) fn until(&self, timeout: Option<Duration>) -> Option<Time> {
-        self.reactor.clock().checked_add(timeout?)
+        self.dispatch.reactor.clock().checked_add(timeout?)
     }
 
     /// Waits for events until that time, and processes them.
     fn poll(&mut self, until: Option<Time>) -> io::Result<()> {
-        let polled = self.reactor.poll(until);
-        for opened in self.opener().take_answers() {
+        let polled = self.dispatch.reactor.poll(until);
+        for opened in self.dispatch.opener().take_answers() {
             self.opened(Some(opened));
         }
         if self.uploads.are_used() {
             // The calls whose sources have their next pieces go on.
             for call in self.uploads.take_woken() {
-                self.reactor.resume_send(call);
+                self.dispatch.reactor.resume_send(call);
             }
         }
         self.process_events();
@@ -75,27 +72,27 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Goes on with the panic of the source of a body, now that all events are processed.
     #[inline]
     fn raise_panic(&mut self) {
-        if let Some(panic) = self.reactor.take_panic() {
+        if let Some(panic) = self.dispatch.reactor.take_panic() {
             resume_unwind(panic);
         }
     }
 
     pub(super) fn begin_incoming(&mut self) {
-        while let Some((key, host)) = self.hosts.drop_unused(self.reactor.now()) {
-            self.reactor.net.forget(key);
-            self.router.forget(&host.name);
+        while let Some((key, host)) = self.dispatch.hosts.drop_unused(self.dispatch.reactor.now()) {
+            self.dispatch.reactor.net.forget(key);
+            self.dispatch.router.forget(&host.name);
         }
         let mut number = 0;
-        while let Some((key, time)) = self.queue.submitted(number) {
+        while let Some((key, time)) = self.dispatch.queue.submitted(number) {
             self.begin(key, time);
             number += 1;
         }
-        self.queue.clear_submitted();
+        self.dispatch.queue.clear_submitted();
     }
 
     pub(super) fn begin(&mut self, key: CallKey, time: CallTime) {
-        let now = self.reactor.now();
-        let Some(call) = self.reactor.call(key) else {
+        let now = self.dispatch.reactor.now();
+        let Some(call) = self.dispatch.reactor.call(key) else {
             return;
         };
         if !call.is_new() {
@@ -104,7 +101,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let streams = call.request.has_stream();
         if !matches!(time, CallTime::Running) {
             call.timestamps.begun = now;
-            let timeouts = call.own_timeouts().unwrap_or(&self.rules.timeouts);
+            let timeouts = call.own_timeouts().unwrap_or(&self.timeouts);
             let total = match call.mode {
                 BodyMode::Stream => {
                     let until_head = timeouts.until_head();
@@ -117,36 +114,36 @@ impl<R: Router, N: Net> Engine<R, N> {
             call.response.clear();
             call.request.reset();
         }
-        if self.telemetry.observes() {
-            self.notify(key, Telemetry::call_begun);
+        if self.dispatch.telemetry.observes() {
+            self.dispatch.notify(key, Telemetry::call_begun);
         }
         if streams && !self.prepare_source(key) {
             return;
         }
-        self.send(key);
+        self.dispatch.send(key);
     }
 
     /// Tells the source of a body whom it wakes, or whether it may have no bytes for a while. If there is no waker, the call
     /// ends, and this returns false.
     #[cold]
     fn prepare_source(&mut self, key: CallKey) -> bool {
-        if let Some(call) = self.reactor.call(key)
+        if let Some(call) = self.dispatch.reactor.call(key)
             && !call.request.has_waking_source()
         {
             let may_block = !call.client.is_awaited;
             call.request.set_source_may_block(may_block);
             return true;
         }
-        let reactor = &mut self.reactor;
+        let reactor = &mut self.dispatch.reactor;
         match self.uploads.waker(key, || reactor.net.waker()) {
             Ok(waker) => {
-                if let Some(call) = self.reactor.call(key) {
+                if let Some(call) = self.dispatch.reactor.call(key) {
                     call.request.set_source_waker(waker);
                 }
                 true
             }
             Err(error) => {
-                self.refuse(key, error);
+                self.dispatch.refuse(key, error);
                 false
             }
         }
@@ -158,104 +155,32 @@ impl<R: Router, N: Net> Engine<R, N> {
             if R::Sharing::IS_ON {
                 self.end_answered();
             }
-            if let Some(event) = self.reactor.next_event() {
+            if let Some(event) = self.dispatch.reactor.next_event() {
                 self.handle(event);
                 continue;
             }
-            if let Some(key) = self.queue.next_further() {
-                if self.reactor.call(key).is_some_and(|call| call.is_new()) {
-                    self.send(key);
+            if let Some(key) = self.dispatch.queue.next_further() {
+                if self
+                    .dispatch
+                    .reactor
+                    .call(key)
+                    .is_some_and(|call| call.is_new())
+                {
+                    self.dispatch.send(key);
                 }
                 continue;
             }
-            // A host without any connection comes before hosts that want more.
-            let room = !self.hosts.cap.is_full()
-                || self.reactor.oldest_idle().is_some() && self.hosts.cap.gains_by_closing();
-            let next = room
-                .then(|| self.hosts.next_without_connection())
-                .flatten()
-                .or_else(|| self.hosts.next_touched())
-                .or_else(|| room.then(|| self.hosts.next_wanting_more()).flatten());
-            match next {
-                Some(host) => self.service_host(host),
-                None if self.throttle.take_due() => self.serve_fair_queue(None),
+            match self.dispatch.next_host() {
+                Some(host) => {
+                    let mut ended = self.dispatch.service_host(host);
+                    while ended.is_some() {
+                        self.opened(ended);
+                        ended = self.dispatch.open_wanted(host);
+                    }
+                }
+                None if self.dispatch.throttle.take_due() => self.dispatch.serve_fair_queue(None),
                 None => return,
             }
-        }
-    }
-
-    /// Services a host: begins its waiting calls, opens the connections that the host needs, and sets its timer.
-    pub(super) fn service_host(&mut self, key: HostKey) {
-        let now = self.reactor.now();
-        if self.hosts.get_ref(key).is_some_and(|host| host.leaving) {
-            return self.service_leaving(key);
-        }
-        let throttled = self.hosts.is_throttled();
-        if throttled {
-            self.begin_waiting(key);
-        }
-        loop {
-            let is_full = self.hosts.cap.is_full();
-            let Some(host) = self.hosts.get(key) else {
-                break;
-            };
-            // A connection that is only kept warm takes no room from other hosts.
-            let wants_open = host.pool.wants_open(now) && !(is_full && host.pool.only_warms());
-            if wants_open && (!throttled || self.throttle.may_open(now, key, &mut self.hosts)) {
-                if !is_full {
-                    let opened = self.opener().open(key);
-                    self.opened(opened);
-                } else if let Some(idle) = self.replaceable_idle() {
-                    self.close(idle);
-                } else if R::Sharing::IS_ON {
-                    self.hosts.want(key);
-                    self.share_connections(key);
-                    break;
-                } else if let Some(call) = self.hosts.get(key).and_then(|host| host.pool.refuse()) {
-                    let full = self.hosts.cap.full_error();
-                    self.refuse(call, full);
-                } else {
-                    self.hosts.want(key);
-                    break;
-                }
-            } else if let Some(idle) = self.hosts.get(key).and_then(|host| host.pool.in_the_way()) {
-                self.close(idle);
-            } else {
-                break;
-            }
-        }
-        let Some(host) = self.hosts.get(key) else {
-            return;
-        };
-        // A time in the past needs no timer: the host waits for room under the cap, or in the fair queue.
-        let mut at = host.pool.poll_timeout().filter(|at| *at > now);
-        if throttled {
-            at = at.into_iter().chain(self.keep_back(key)).min();
-        }
-        if self.hosts.set_timer(key, at)
-            && let Some(at) = at
-        {
-            self.opener().set_timer(TimerOwner::Host(key), at);
-        }
-        if !(R::KEEPS_HOSTS || throttled && self.counts_until(key).is_some()) {
-            self.hosts.note_unused(now, key);
-        }
-    }
-
-    /// An idle connection that can be closed to make room for another one.
-    fn replaceable_idle(&self) -> Option<ConnKey> {
-        match self.hosts.cap.gains_by_closing() {
-            true => self.oldest_idle(),
-            false => None,
-        }
-    }
-
-    /// The connection that has been idle for longest. Without a cap over all hosts, the client keeps no order, and this is
-    /// any idle connection.
-    pub(super) fn oldest_idle(&self) -> Option<ConnKey> {
-        match self.hosts.cap.is_limited() {
-            true => self.reactor.oldest_idle(),
-            false => self.reactor.idle_conns().first().copied(),
         }
     }
 
@@ -268,23 +193,23 @@ impl<R: Router, N: Net> Engine<R, N> {
                 keep_alive,
             } => {
                 // If the connection no longer exists, the end of its call has closed it.
-                if self.release(conn, call, reuse, keep_alive)
+                if self.dispatch.release(conn, call, reuse, keep_alive)
                     && let Some(call) = call
                 {
                     self.answered(call);
                 }
             }
             ReactorEvent::Connected { opening, conn } => {
-                let opened = self.opener().attempt_succeeded(opening, conn);
+                let opened = self.dispatch.opener().attempt_succeeded(opening, conn);
                 self.opened(opened);
             }
             ReactorEvent::Ready { opening, conn } => {
-                let opened = self.opener().ready(opening, conn);
+                let opened = self.dispatch.opener().ready(opening, conn);
                 self.opened(opened);
             }
             ReactorEvent::Tunnel { endpoints, message } => {
                 let remote = &endpoints.remote;
-                self.telemetry.notify(|| match &message {
+                self.dispatch.telemetry.notify(|| match &message {
                     ProxyMessage::Request(head) => ObserverEvent::Tunnelling { remote, head },
                     ProxyMessage::Answer(status, head) => ObserverEvent::TunnelAnswered {
                         remote,
@@ -294,9 +219,10 @@ impl<R: Router, N: Net> Engine<R, N> {
                 });
             }
             ReactorEvent::HandshakeFailed { opening, error } => {
-                self.telemetry
+                self.dispatch
+                    .telemetry
                     .notify(|| ObserverEvent::ConnectFailed { error: &error });
-                let opened = self.opener().handshake_failed(opening, error);
+                let opened = self.dispatch.opener().handshake_failed(opening, error);
                 self.opened(opened);
             }
             ReactorEvent::ConnectFailed {
@@ -304,39 +230,39 @@ impl<R: Router, N: Net> Engine<R, N> {
                 conn,
                 error,
             } => {
-                let opened = self.opener().attempt_failed(opening, conn, error);
+                let opened = self.dispatch.opener().attempt_failed(opening, conn, error);
                 self.opened(opened);
             }
             ReactorEvent::Answered {
                 slot,
                 conn,
                 responses,
-            } => self.pipeline_answered(slot, conn, responses),
+            } => self.dispatch.pipeline_answered(slot, conn, responses),
             ReactorEvent::Unanswered { call, sent, error } => self.unanswered(call, sent, error),
-            ReactorEvent::PipeliningBroken => self.pipelining_broken(false),
-            ReactorEvent::PipeliningDoubted => self.pipelining_broken(true),
+            ReactorEvent::PipeliningBroken => self.dispatch.pipelining_broken(false),
+            ReactorEvent::PipeliningDoubted => self.dispatch.pipelining_broken(true),
             ReactorEvent::Failed { slot, call, error } => {
-                self.slot_freed(slot);
+                self.dispatch.slot_freed(slot);
                 self.end_attempt(call, error);
             }
             ReactorEvent::Head(call) => self.handle_head(call),
-            ReactorEvent::BodyReady(call) => self.notify_readable(call),
+            ReactorEvent::BodyReady(call) => self.dispatch.notify_readable(call),
             ReactorEvent::Lost(slot) => {
-                self.pipeline_ended(slot);
-                let now = self.reactor.now();
-                if let Some(host) = self.hosts.get(slot.host) {
+                self.dispatch.pipeline_ended(slot);
+                let now = self.dispatch.reactor.now();
+                if let Some(host) = self.dispatch.hosts.get(slot.host) {
                     host.pool.lost(now, slot.id);
-                    self.hosts.touch(slot.host);
+                    self.dispatch.hosts.touch(slot.host);
                 }
             }
             ReactorEvent::IdleDue(conn) => {
-                let now = self.reactor.now();
-                if let Some(slot) = self.reactor.slot(conn)
-                    && let Some(host) = self.hosts.get(slot.host)
+                let now = self.dispatch.reactor.now();
+                if let Some(slot) = self.dispatch.reactor.slot(conn)
+                    && let Some(host) = self.dispatch.hosts.get(slot.host)
                 {
                     match host.pool.expired(now, slot.id) {
-                        Ok(()) => self.close(conn),
-                        Err(later) => self.reactor.idle(conn, later),
+                        Ok(()) => self.dispatch.close(conn),
+                        Err(later) => self.dispatch.reactor.idle(conn, later),
                     }
                 }
             }
@@ -344,13 +270,16 @@ impl<R: Router, N: Net> Engine<R, N> {
             ReactorEvent::PauseOver(call) => self.pause_over(call),
             ReactorEvent::TimedOut { conn, call, limit } => self.late(conn, call, limit),
             ReactorEvent::Timer(TimerOwner::Opening(opening)) => self.opening_due(opening),
-            ReactorEvent::Timer(TimerOwner::FairQueue) => self.throttle.timer_fired(),
+            ReactorEvent::Timer(TimerOwner::FairQueue) => self.dispatch.throttle.timer_fired(),
             ReactorEvent::Timer(TimerOwner::Shortage) => {
-                self.hosts.cap.timer_fired(self.reactor.now());
+                self.dispatch
+                    .hosts
+                    .cap
+                    .timer_fired(self.dispatch.reactor.now());
             }
             ReactorEvent::Timer(TimerOwner::Host(host)) => {
-                self.hosts.set_timer(host, None);
-                self.hosts.touch(host);
+                self.dispatch.hosts.set_timer(host, None);
+                self.dispatch.hosts.touch(host);
             }
             ReactorEvent::Timer(TimerOwner::Conn(_) | TimerOwner::Call(_)) => {}
         }
@@ -358,46 +287,46 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Ends the calls that were answered while other calls on their connections go on.
     fn end_answered(&mut self) {
-        if std::mem::take(&mut self.reactor.pipelining.has_pipelined)
-            && let Some(pipelines) = self.sharing.pipelines()
+        if std::mem::take(&mut self.dispatch.reactor.pipelining.has_pipelined)
+            && let Some(pipelines) = self.dispatch.sharing.pipelines()
         {
             pipelines.loads.trust();
         }
-        let (now, is_plain) = (self.reactor.now(), self.ends_at_once());
+        let (now, is_plain) = (self.dispatch.reactor.now(), self.ends_at_once());
         let mut number = 0;
         // The calls stay in the list, so that a panic in a user's callback does not lose them.
-        while let Some(&key) = self.reactor.pipelining.answered.get(number) {
+        while let Some(&key) = self.dispatch.reactor.pipelining.answered.get(number) {
             number += 1;
-            let call = self.reactor.call(key);
+            let call = self.dispatch.reactor.call(key);
             let Some(call) = call.filter(|call| matches!(call.state, CallState::OnConn(_))) else {
                 continue;
             };
             if is_plain {
                 call.end(now, Ok(()));
-                self.deliveries.done.push_back(key);
+                self.dispatch.deliveries.done.push_back(key);
             } else {
                 self.answered(key);
             }
         }
-        self.reactor.pipelining.answered.clear();
+        self.dispatch.reactor.pipelining.answered.clear();
     }
 
     /// A call has its answer from its connection.
     #[inline]
     fn answered(&mut self, key: CallKey) {
-        if self.rules.adaptive.is_on() {
-            self.note_latency(key);
+        if self.dispatch.adaptive.is_on() {
+            self.dispatch.note_latency(key);
         }
         self.finish(key);
     }
 
     /// The timer of an opening has fired.
     pub(super) fn opening_due(&mut self, key: OpeningKey) {
-        let slow = self.opener().slow_host(key);
-        let opened = self.opener().opening_due(key);
+        let slow = self.dispatch.opener().slow_host(key);
+        let opened = self.dispatch.opener().opening_due(key);
         self.opened(opened);
         if let Some(host) = slow {
-            self.move_waiting(host);
+            self.dispatch.move_waiting(host);
         }
     }
 
@@ -405,39 +334,14 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub(super) fn opened(&mut self, opened: Option<Opened>) {
         match opened {
             None => {}
-            Some(Opened::Ready { slot, conn }) => self.opening_ready(slot, conn),
+            Some(Opened::Ready { slot, conn }) => self.dispatch.opening_ready(slot, conn),
             Some(Opened::Failed { call, error }) => {
-                if let Some(call) = self.reactor.call(call) {
+                if let Some(call) = self.dispatch.reactor.call(call) {
                     call.timestamps.attempts += 1;
                 }
                 self.end_attempt(call, error);
             }
-            Some(Opened::Resolved(addresses)) => self.set_addresses(&addresses),
-        }
-    }
-
-    /// A new connection is ready: the oldest waiting call gets it, if that call may begin now; else it becomes idle.
-    pub(super) fn opening_ready(&mut self, slot: PoolSlot, conn: ConnKey) {
-        let (now, random) = (self.reactor.now(), self.reactor.net.random());
-        if let Some(host) = self.hosts.get(slot.host) {
-            host.pool.set_conn(slot.id, conn);
-            let next = host.pool.connected(now, slot.id, random);
-            if host.throttle.is_on() {
-                return self.opened_throttled(slot.host, conn, next);
-            }
-            self.hosts.touch(slot.host);
-            self.put(conn, next);
-        }
-    }
-
-    /// The connector, and the parts of the engine that it works on.
-    pub(super) fn opener(&mut self) -> Opener<'_, N> {
-        Opener {
-            connector: &mut self.connector,
-            reactor: &mut self.reactor,
-            hosts: &mut self.hosts,
-            throttle: &self.throttle,
-            telemetry: &self.telemetry,
+            Some(Opened::Resolved(addresses)) => self.dispatch.set_addresses(&addresses),
         }
     }
 }

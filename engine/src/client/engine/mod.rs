@@ -6,12 +6,8 @@ mod attempts;
 mod batch;
 mod body;
 mod completion;
-mod dispatch;
 mod driven;
 mod iteration;
-mod pipelined;
-mod spread;
-mod throttled;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -26,6 +22,7 @@ use super::admission::{AddressState, Admission, Balance};
 use super::call_queue::CallQueue;
 use super::connector::Connector;
 use super::deliveries::Deliveries;
+use super::dispatch::Dispatch;
 use super::hosts::Hosts;
 use super::migration::Migration;
 use super::names::Names;
@@ -54,32 +51,16 @@ use crate::reactor::{ByteRates, CallState, HeadState, Settings};
 /// inside [`wait`](Self::wait), for the calls that [`submit`](Self::submit) took. Calls make no progress between these
 /// methods, so a program with calls in flight should call `wait` often.
 pub struct Engine<R: Router, N: Net = OsNet> {
-    pub(in crate::client) reactor: Reactor<N>,
-    router: R,
-    /// Whether calls share connections, and the connections that they share.
-    pub(in crate::client) sharing: R::Sharing,
-    pub(in crate::client) hosts: Hosts,
-    throttle: Throttling,
-    pub(in crate::client) connector: Connector,
-    hooked: Option<Box<HookedEncoder>>,
-    admission: Admission,
-    rules: CallRules,
-    telemetry: Telemetry,
-    queue: CallQueue,
+    pub(in crate::client) dispatch: Dispatch<R, N>,
+    /// The limits and the rules for calls that have none of their own.
+    timeouts: Timeouts,
+    late: LatePolicy,
+    retries: Retries,
     uploads: Uploads,
-    deliveries: Deliveries,
     migration: Migration,
     spare: SpareBuffers,
     /// Commands come from other threads, and the driver reads them after each iteration.
     is_driven: bool,
-}
-
-/// The rules for calls that have no settings of their own.
-struct CallRules {
-    timeouts: Timeouts,
-    late: LatePolicy,
-    adaptive: AdaptiveLimits,
-    retries: Retries,
 }
 
 /// The parts in which the kinds of clients differ.
@@ -140,36 +121,36 @@ impl<R: Router, N: Net> Engine<R, N> {
             None => None,
         };
         Ok(Self {
-            is_driven: false,
-            router,
-            connector: Connector::new(&config, names),
-            rules: CallRules {
-                timeouts: config.timeouts,
-                late: config.late,
+            dispatch: Dispatch {
+                reactor,
+                router,
+                sharing,
+                hosts,
+                throttle,
+                connector: Connector::new(&config, names),
+                hooked: config
+                    .send_hook
+                    .map(|hook| Box::new(HookedEncoder::new(hook))),
+                admission: Admission::new(config.breaker),
                 adaptive: AdaptiveLimits::new(config.adaptive),
-                retries: Retries::new(config.retry, config.retry_budget),
+                telemetry: Telemetry::new(config.observer, config.stats),
+                queue: CallQueue::default(),
+                deliveries: Deliveries::default(),
             },
-            admission: Admission::new(config.breaker),
-            hooked: config
-                .send_hook
-                .map(|hook| Box::new(HookedEncoder::new(hook))),
-            telemetry: Telemetry::new(config.observer, config.stats),
+            timeouts: config.timeouts,
+            late: config.late,
+            retries: Retries::new(config.retry, config.retry_budget),
+            uploads: Uploads::default(),
             migration: Migration::default(),
             spare: SpareBuffers::default(),
-            reactor,
-            hosts,
-            throttle,
-            sharing,
-            queue: CallQueue::default(),
-            uploads: Uploads::default(),
-            deliveries: Deliveries::default(),
+            is_driven: false,
         })
     }
 
     /// Spreads calls over several addresses from now on. Each address is a host.
     pub(in crate::client) fn set_balance(&mut self, balance: Balance) {
-        self.admission.set_balance(balance);
-        self.connector.fails_over = true;
+        self.dispatch.admission.set_balance(balance);
+        self.dispatch.connector.fails_over = true;
     }
 
     // ---- blocking
@@ -255,17 +236,17 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         let client = &mut *awaiting.client;
         loop {
-            if client.deliveries.take_done(id.0)
+            if client.dispatch.deliveries.take_done(id.0)
                 && let Some(done) = client.complete(id.0)
             {
                 awaiting.has_completed = true;
                 return done;
             }
-            if let Err(error) =
-                client.iterate(None, |client| client.deliveries.done.contains(&id.0))
-            {
-                client.detach(id.0);
-                client.refuse(id.0, error);
+            if let Err(error) = client.iterate(None, |client| {
+                client.dispatch.deliveries.done.contains(&id.0)
+            }) {
+                client.dispatch.detach(id.0);
+                client.dispatch.refuse(id.0, error);
             }
         }
     }
@@ -274,13 +255,13 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Takes over a call, which the next [`wait`](Self::wait) begins. Every call completes exactly once.
     pub fn submit(&mut self, call: Call) -> CallId {
-        let now = self.reactor.now();
+        let now = self.dispatch.reactor.now();
         let client = CallProgress {
             is_awaited: call.is_awaited && call.request.has_stream(),
             ..CallProgress::default()
         };
-        self.rules.retries.note_overrides(call.overrides.as_deref());
-        let key = self.reactor.insert_call(ActiveCall {
+        self.retries.note_overrides(call.overrides.as_deref());
+        let key = self.dispatch.reactor.insert_call(ActiveCall {
             tag: call.tag,
             overrides: call.overrides,
             mode: if call.streaming {
@@ -291,7 +272,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             client,
             ..ActiveCall::new(now, call.request, call.response)
         });
-        self.queue.submit(key, call.time);
+        self.dispatch.queue.submit(key, call.time);
         CallId(key)
     }
 
@@ -312,7 +293,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Ok(()) }
     /// ```
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Waited> {
-        if let Some(key) = self.deliveries.done.pop_front()
+        if let Some(key) = self.dispatch.deliveries.done.pop_front()
             && let Some(done) = self.complete(key)
         {
             return Ok(Waited::Done(done));
@@ -320,15 +301,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         let until = self.until(timeout);
         loop {
             let iterated = self.iterate(until, |client| {
-                !client.deliveries.is_empty() || client.in_flight() == 0
+                !client.dispatch.deliveries.is_empty() || client.in_flight() == 0
             });
             if let Some(done) = self.next_done() {
                 return Ok(Waited::Done(done));
             }
             iterated?;
-            let over = until.is_some_and(|at| self.reactor.now() >= at);
+            let over = until.is_some_and(|at| self.dispatch.reactor.now() >= at);
             match self.in_flight() {
-                _ if !self.deliveries.is_empty() => return Ok(Waited::Readable),
+                _ if !self.dispatch.deliveries.is_empty() => return Ok(Waited::Readable),
                 0 => return Ok(Waited::Idle),
                 _ if over => return Ok(Waited::TimedOut),
                 _ => {}
@@ -352,7 +333,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// ```
     #[inline]
     pub fn next_done(&mut self) -> Option<Completion> {
-        let key = self.deliveries.done.pop_front()?;
+        let key = self.dispatch.deliveries.done.pop_front()?;
         self.complete(key)
     }
 
@@ -380,7 +361,9 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
         // A wake that comes during the poll before the wait must not be lost.
         let was_driven = std::mem::replace(&mut self.is_driven, true);
-        let iterated = self.iterate(self.until(timeout), |client| !client.deliveries.is_empty());
+        let iterated = self.iterate(self.until(timeout), |client| {
+            !client.dispatch.deliveries.is_empty()
+        });
         self.is_driven = was_driven;
         let done = self.next_done();
         if done.is_none() {
@@ -395,12 +378,12 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Errors
     /// The system's, when it has no descriptor left for the first handle.
     pub fn waker(&mut self) -> io::Result<Waker> {
-        self.reactor.net.waker()
+        self.dispatch.reactor.net.waker()
     }
 
     /// The monotonic time of the client's network, which may be simulated.
     pub fn now(&self) -> Instant {
-        self.reactor.net.now()
+        self.dispatch.reactor.net.now()
     }
 
     /// Maintains the connections for this time, with or without calls in flight: late answers are drained, idle
@@ -412,7 +395,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub fn maintain(&mut self, time: Duration) -> io::Result<()> {
         let until = self.until(Some(time));
         self.iterate(until, |_| false)?;
-        while until.is_some_and(|until| self.reactor.now() < until) {
+        while until.is_some_and(|until| self.dispatch.reactor.now() < until) {
             self.iterate(until, |_| false)?;
         }
         Ok(())
@@ -421,13 +404,17 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Ends a call: a call in flight completes with [`ErrorKind::Cancelled`], and a streamed body is dropped. False if
     /// the call has already completed, or was never submitted to this client.
     pub fn cancel(&mut self, id: CallId) -> bool {
-        let now = self.reactor.now();
-        let Some(call) = self.reactor.call(id.0) else {
+        let now = self.dispatch.reactor.now();
+        let Some(call) = self.dispatch.reactor.call(id.0) else {
             return false;
         };
         let error = match (call.state, call.head) {
             (CallState::Ended, HeadState::Awaited) => return false,
-            (CallState::OnConn(conn), _) => self.reactor.error_on(conn, id.0, ErrorKind::Cancelled),
+            (CallState::OnConn(conn), _) => {
+                self.dispatch
+                    .reactor
+                    .error_on(conn, id.0, ErrorKind::Cancelled)
+            }
             (CallState::Ended, _) => None,
             (CallState::New | CallState::Waiting { .. } | CallState::Pausing { .. }, _) => {
                 Some(Error::unsent(ErrorKind::Cancelled))
@@ -435,24 +422,24 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         let error = error
             .unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::ReplyBegun));
-        self.detach(id.0);
-        self.give_permit_back(id.0);
-        match self.reactor.call(id.0) {
+        self.dispatch.detach(id.0);
+        self.dispatch.give_permit_back(id.0);
+        match self.dispatch.reactor.call(id.0) {
             Some(call) if call.head != HeadState::Awaited => {
                 // If its head was not taken, the call completes with the error instead.
                 let head = std::mem::replace(&mut call.head, HeadState::Awaited);
                 let was_over = matches!(call.state, CallState::Ended);
                 call.end(now, Err(error));
                 if !was_over {
-                    self.note_end(id.0);
+                    self.dispatch.note_end(id.0);
                 }
                 if head == HeadState::Given
                     && let Some(call) = self.forget_body(id)
                 {
-                    self.reactor.spares.put_response(call.response);
+                    self.dispatch.reactor.spares.put_response(call.response);
                 }
             }
-            _ => self.end_call(id.0, Err(error)),
+            _ => self.dispatch.end_call(id.0, Err(error)),
         }
         self.process_events();
         true
@@ -461,12 +448,12 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The number of calls whose completion has not been taken yet, and of streamed bodies that have not been read to
     /// their end.
     pub fn in_flight(&self) -> usize {
-        self.reactor.calls()
+        self.dispatch.reactor.calls()
     }
 
     /// How many connections are in each state, and how many calls wait.
     pub fn counters(&self) -> Counters {
-        self.hosts.counters()
+        self.dispatch.hosts.counters()
     }
 
     /// Statistics of the calls so far, if [`HostConfig::stats`] is on; else only the number of calls in flight.
@@ -484,27 +471,27 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub fn stats(&self) -> Stats {
         Stats {
             in_flight: self.in_flight(),
-            ..self.telemetry.stats()
+            ..self.dispatch.telemetry.stats()
         }
     }
 
     /// Counters of the cache of names. All zero for a client of known addresses.
     pub fn dns_counters(&self) -> DnsCounters {
-        let names = self.connector.names.as_ref();
+        let names = self.dispatch.connector.names.as_ref();
         names.map(Names::counters).unwrap_or_default()
     }
 
     /// Forgets the addresses of a name. Open connections stay open.
     pub fn flush_name(&mut self, name: &str) {
-        if let Some(names) = &mut self.connector.names {
+        if let Some(names) = &mut self.dispatch.connector.names {
             names.flush(name);
         }
     }
 
     /// Forgets the addresses of all names, and which addresses have failed.
     pub fn flush_names(&mut self) {
-        self.connector.avoided.clear();
-        if let Some(names) = &mut self.connector.names {
+        self.dispatch.connector.avoided.clear();
+        if let Some(names) = &mut self.dispatch.connector.names {
             names.flush_all();
         }
     }
@@ -512,7 +499,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The state of each address of a client with [`HostConfig::balance`](crate::HostConfig::balance). Other clients
     /// have none.
     pub fn addresses(&self) -> impl Iterator<Item = AddressState> {
-        self.admission.addresses(&self.hosts)
+        self.dispatch.admission.addresses(&self.dispatch.hosts)
     }
 
     /// Changes limits while the client runs. Calls that wait get connections at once when a limit is raised. Connections
@@ -531,11 +518,11 @@ impl<R: Router, N: Net> Engine<R, N> {
             // The addresses of an upstream share the limit of its host.
             caps.total_connections = caps.max_connections;
         }
-        self.hosts.set_caps(&caps);
-        while self.hosts.cap.is_exceeded()
-            && let Some(idle) = self.oldest_idle()
+        self.dispatch.hosts.set_caps(&caps);
+        while self.dispatch.hosts.cap.is_exceeded()
+            && let Some(idle) = self.dispatch.oldest_idle()
         {
-            self.close(idle);
+            self.dispatch.close(idle);
         }
         self.process_events();
         Ok(())
@@ -543,16 +530,16 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Closes all idle connections and returns their number.
     pub fn close_idle(&mut self) -> usize {
-        let idle = self.reactor.idle_conns();
+        let idle = self.dispatch.reactor.idle_conns();
         for &conn in &idle {
-            self.close(conn);
+            self.dispatch.close(conn);
         }
         idle.len()
     }
 
     /// Continues to send the body of a request, after its source had no bytes and now has some again.
     pub fn resume(&mut self, id: CallId) {
-        self.reactor.resume_send(id.0);
+        self.dispatch.reactor.resume_send(id.0);
         self.process_events();
     }
 
@@ -565,6 +552,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<BodyRead, Error> {
         let unknown = || Error::new(Misuse::UnknownBody, Phase::Body, Sent::ReplyBegun);
         let call = self
+            .dispatch
             .reactor
             .call(id.0)
             .filter(|call| call.head == HeadState::Given)
@@ -578,7 +566,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             if call.taken >= call.response.body().len().div_ceil(2) {
                 call.response.body_buffer().drain(..call.taken);
                 call.taken = 0;
-                self.reactor.resume_read(id.0);
+                self.dispatch.reactor.resume_read(id.0);
                 self.process_events();
             }
             return Ok(BodyRead::Data(n));
@@ -587,12 +575,15 @@ impl<R: Router, N: Net> Engine<R, N> {
             return Ok(BodyRead::Pending);
         }
         let mut call = self.forget_body(id).ok_or_else(unknown)?;
-        let report = Report::new(call.timestamps, self.reactor.now());
-        self.reactor.spares.take_back_decoder(&mut call.response);
+        let report = Report::new(call.timestamps, self.dispatch.reactor.now());
+        self.dispatch
+            .reactor
+            .spares
+            .take_back_decoder(&mut call.response);
         let request = match call.client.keeps_request {
             true => Some(call.request),
             false => {
-                self.reactor.spares.put_request(call.request);
+                self.dispatch.reactor.spares.put_request(call.request);
                 None
             }
         };
@@ -621,14 +612,14 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Swaps all bytes of a streamed body that have arrived into an empty vector.
     fn take_arrived(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<BodyRead, Error> {
-        let call = self.reactor.call(id.0);
+        let call = self.dispatch.reactor.call(id.0);
         if let Some(call) = call.filter(|call| call.head == HeadState::Given)
             && call.taken < call.response.body().len()
         {
             std::mem::swap(call.response.body_buffer(), chunk);
             // Taken by `read_body`.
             chunk.drain(..std::mem::take(&mut call.taken));
-            self.reactor.resume_read(id.0);
+            self.dispatch.reactor.resume_read(id.0);
             self.process_events();
             return Ok(BodyRead::Data(chunk.len()));
         }
@@ -636,19 +627,20 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     fn has_body_news(&self, id: CallId) -> bool {
-        self.reactor.call_ref(id.0).is_none_or(|call| {
+        self.dispatch.reactor.call_ref(id.0).is_none_or(|call| {
             call.taken < call.response.body().len() || matches!(call.state, CallState::Ended)
         })
     }
 
     /// The next streamed body with data or an end that arrived since the last read returned [`BodyRead::Pending`].
     pub fn readable_body(&mut self) -> Option<CallId> {
-        let reactor = &self.reactor;
+        let reactor = &self.dispatch.reactor;
         let id = self
+            .dispatch
             .deliveries
             .readable
             .pop(|id| reactor.call_ref(id.0).is_some())?;
-        if let Some(call) = self.reactor.call(id.0) {
+        if let Some(call) = self.dispatch.reactor.call(id.0) {
             call.notified = false;
         }
         Some(id)
@@ -717,14 +709,14 @@ impl<R: Router, N: Net> Drop for Awaiting<'_, R, N> {
 impl<R: Router, N: Net> Engine<R, N> {
     #[cold]
     fn abandon(&mut self, id: CallId, buffers: Option<(&mut Request, &mut Response)>) {
-        let call = self.reactor.call_ref(id.0);
+        let call = self.dispatch.reactor.call_ref(id.0);
         if call.is_some_and(|call| !matches!(call.state, CallState::Ended)) {
-            self.detach(id.0);
+            self.dispatch.detach(id.0);
             let error = Error::new(ErrorKind::Cancelled, Phase::Queue, Sent::ReplyBegun);
-            self.end_call(id.0, Err(error));
+            self.dispatch.end_call(id.0, Err(error));
         }
-        self.deliveries.take_done(id.0);
-        if let (Some(call), Some(buffers)) = (self.reactor.remove_call(id.0), buffers) {
+        self.dispatch.deliveries.take_done(id.0);
+        if let (Some(call), Some(buffers)) = (self.dispatch.reactor.remove_call(id.0), buffers) {
             (*buffers.0, *buffers.1) = (call.request, call.response);
         }
     }

@@ -1,19 +1,52 @@
-//! How calls and connections come together: a call gets a host, a permit and a connection, or it waits.
+//! How calls and connections come together: a call gets a host, a permit and a connection, or it waits; and the end of a
+//! call.
+//!
+//! What the end of an attempt means for its call is decided above: see [`Engine`](super::Engine). So this part returns
+//! the attempts that have failed, and does nothing with their answers.
+
+mod pipelined;
+mod service;
 
 use std::time::Duration;
 
-use super::Engine;
-use crate::client::progress::ActiveCall;
-use crate::client::router::Router;
-use crate::client::sharing::Sharing;
-use crate::client::telemetry::Telemetry;
-use crate::error::{ErrorKind, LimitExceeded, Misuse, TimeLimit};
+use super::CallId;
+use super::adaptive::AdaptiveLimits;
+use super::admission::Admission;
+use super::call_queue::CallQueue;
+use super::connector::{Connector, Opener};
+use super::deliveries::Deliveries;
+use super::hosts::Hosts;
+use super::retries;
+use super::router::Router;
+use super::send_hook::HookedEncoder;
+use super::sharing::Sharing;
+use super::telemetry::Telemetry;
+use super::throttle::Throttling;
+use crate::client::progress::{ActiveCall, Reactor};
+use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, TimeLimit};
 use crate::net::Net;
 use crate::policy::{Next, WaitId};
 use crate::proto::{BodyMode, CloseReason, Reuse};
-use crate::reactor::{CallKey, CallState, ConnKey, HostKey, PoolSlot};
+use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey, PoolSlot};
 
-impl<R: Router, N: Net> Engine<R, N> {
+/// The event loop, the hosts with their pools, and all that decides which call gets which connection.
+pub(super) struct Dispatch<R: Router, N: Net> {
+    pub(super) reactor: Reactor<N>,
+    pub(super) router: R,
+    /// Whether calls share connections, and the connections that they share.
+    pub(super) sharing: R::Sharing,
+    pub(super) hosts: Hosts,
+    pub(super) throttle: Throttling,
+    pub(super) connector: Connector,
+    pub(super) hooked: Option<Box<HookedEncoder>>,
+    pub(super) admission: Admission,
+    pub(super) adaptive: AdaptiveLimits,
+    pub(super) telemetry: Telemetry,
+    pub(super) queue: CallQueue,
+    pub(super) deliveries: Deliveries,
+}
+
+impl<R: Router, N: Net> Dispatch<R, N> {
     /// Finds the host of a call, and a connection for the call. If there is no connection, the call is queued.
     pub(super) fn send(&mut self, key: CallKey) {
         let now = self.reactor.now();
@@ -50,7 +83,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         {
             return self.refuse(key, misuse);
         }
-        self.rules.retries.note_request(host, call);
+        retries::note_request(host, call);
         let host_key = match self.admission.is_on() {
             false => host_key,
             true => match self.admit(key) {
@@ -66,7 +99,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Gives a call an idle connection, or queues the call.
     #[inline]
-    pub(super) fn check_out(&mut self, host_key: HostKey, key: CallKey) {
+    fn check_out(&mut self, host_key: HostKey, key: CallKey) {
         let (now, mut closed) = (self.reactor.now(), false);
         loop {
             let Some(host) = self.hosts.get(host_key) else {
@@ -103,7 +136,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// A call was put into the wait queue of its host, or could not be.
-    pub(super) fn queued(&mut self, key: CallKey, queued: Result<WaitId, LimitExceeded>) {
+    fn queued(&mut self, key: CallKey, queued: Result<WaitId, LimitExceeded>) {
         match queued {
             Ok(id) => self.reactor.wait(key, id),
             Err(limit) => self.refuse(key, limit),
@@ -113,7 +146,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Gets a permit for an attempt of a call, and returns the host that the attempt goes to. Without a permit, the
     /// call ends with an error.
     #[cold]
-    pub(super) fn admit(&mut self, key: CallKey) -> Option<HostKey> {
+    fn admit(&mut self, key: CallKey) -> Option<HostKey> {
         self.refresh_addresses();
         let (now, random) = (self.reactor.now(), self.reactor.net.random());
         let call = self.reactor.call(key)?;
@@ -130,8 +163,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Gives a connection to a call. False if a look has shown that the connection cannot serve: it is closed.
     #[inline]
     #[must_use = "a call that did not begin must be queued"]
-    pub(super) fn start(&mut self, conn: ConnKey, key: CallKey) -> bool {
-        let begun = match self.telemetry.observes() || self.rules.adaptive.is_on() {
+    fn start(&mut self, conn: ConnKey, key: CallKey) -> bool {
+        let begun = match self.telemetry.observes() || self.adaptive.is_on() {
             false => self.reactor.start(conn, key),
             true => self.start_observed(conn, key),
         };
@@ -147,7 +180,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     #[cold]
     fn start_observed(&mut self, conn: ConnKey, key: CallKey) -> bool {
         let reused = self.reactor.has_served(conn);
-        if self.rules.adaptive.is_on() {
+        if self.adaptive.is_on() {
             self.set_first_byte_limit(conn);
         }
         let begun = self.reactor.start(conn, key);
@@ -159,7 +192,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Gives a connection to a call that was taken out of the queue; false if the call did not begin. Then it is the
     /// first to get another connection.
-    pub(super) fn start_waiter(&mut self, conn: ConnKey, key: CallKey) -> bool {
+    fn start_waiter(&mut self, conn: ConnKey, key: CallKey) -> bool {
         let begun = self.start(conn, key);
         if !begun {
             self.put_back(key);
@@ -181,10 +214,10 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Limits the wait for the first byte on a connection that is about to get a call.
     #[cold]
-    pub(super) fn set_first_byte_limit(&mut self, conn: ConnKey) {
+    fn set_first_byte_limit(&mut self, conn: ConnKey) {
         if let Some(slot) = self.reactor.slot(conn)
             && let Some(host) = self.hosts.get(slot.host)
-            && let Some(limit) = self.rules.adaptive.limit(host)
+            && let Some(limit) = self.adaptive.limit(host)
         {
             self.reactor.set_first_byte_limit(conn, limit);
             self.telemetry.first_byte_limit(limit);
@@ -192,7 +225,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Carries out what the pool has decided about an available connection: a call, idle, or close. True if a call began.
-    pub(super) fn put(&mut self, conn: ConnKey, mut next: Next<CallKey>) -> bool {
+    fn put(&mut self, conn: ConnKey, mut next: Next<CallKey>) -> bool {
         let now = self.reactor.now();
         // A call whose deadline has passed does not begin, even if its timer has not been handled yet.
         while let Next::Assign(key) = next
@@ -274,6 +307,20 @@ impl<R: Router, N: Net> Engine<R, N> {
         if let Some(host) = self.hosts.get(slot.host) {
             host.pool.closed(slot.id);
             self.hosts.touch(slot.host);
+        }
+    }
+
+    /// A new connection is ready: the oldest waiting call gets it, if that call may begin now; else it becomes idle.
+    pub(super) fn opening_ready(&mut self, slot: PoolSlot, conn: ConnKey) {
+        let (now, random) = (self.reactor.now(), self.reactor.net.random());
+        if let Some(host) = self.hosts.get(slot.host) {
+            host.pool.set_conn(slot.id, conn);
+            let next = host.pool.connected(now, slot.id, random);
+            if host.throttle.is_on() {
+                return self.opened_throttled(slot.host, conn, next);
+            }
+            self.hosts.touch(slot.host);
+            self.put(conn, next);
         }
     }
 
@@ -378,11 +425,98 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Sends a call that has waited for a host to another host.
-    pub(super) fn move_on(&mut self, key: CallKey, fresh: bool) {
+    fn move_on(&mut self, key: CallKey, fresh: bool) {
         self.give_permit_back(key);
         match fresh {
             true => self.requeue(key),
             false => self.send_again(key),
+        }
+    }
+
+    /// Ends a call of which nothing was sent.
+    #[cold]
+    pub(super) fn refuse(&mut self, key: CallKey, kind: impl Into<ErrorKind>) {
+        self.end_call(key, Err(Error::unsent(kind)));
+    }
+
+    /// Ends a call whose deadline has passed, even if its timer has not been handled yet; true if so.
+    fn is_too_late(&mut self, key: CallKey) -> bool {
+        let now = self.reactor.now();
+        let in_time = self.reactor.call_ref(key).is_some_and(|c| !c.is_late(now));
+        if !in_time {
+            self.refuse(key, TimeLimit::Total);
+        }
+        !in_time
+    }
+
+    /// Ends a call, or its streamed body.
+    pub(super) fn end_call(&mut self, key: CallKey, outcome: Result<(), Error>) {
+        self.end_call_as(key, outcome);
+    }
+
+    #[inline(always)] // with the constant `Ok(())`, little code is left
+    pub(super) fn end_call_as(&mut self, key: CallKey, outcome: Result<(), Error>) {
+        if self.admission.is_on() {
+            self.note_health(key, outcome.as_ref().err());
+        }
+        let now = self.reactor.now();
+        let Some(call) = self.reactor.call(key) else {
+            return;
+        };
+        let outcome = outcome.map_err(|error| {
+            let place = || self.router.place(&call.request, &self.hosts);
+            error.after(call.client.sent_before).at(place)
+        });
+        call.end(now, outcome);
+        let head = call.head;
+        if self.telemetry.wants_ends() {
+            self.note_end(key);
+        }
+        if head == HeadState::Awaited {
+            self.deliveries.done.push_back(key);
+        } else {
+            self.notify_readable(key);
+        }
+    }
+
+    /// Notifies the observer and the statistics of the end of a call, or of its streamed body.
+    #[cold]
+    pub(super) fn note_end(&self, key: CallKey) {
+        if let Some(call) = self.reactor.call_ref(key) {
+            self.telemetry.call_ended(key, call);
+        }
+    }
+
+    /// An attempt has ended: by an answer, whose status counts, or by an error.
+    pub(super) fn note_health(&mut self, key: CallKey, error: Option<&Error>) {
+        let now = self.reactor.now();
+        if self.admission.is_on()
+            && let Some(call) = self.reactor.call(key)
+        {
+            self.admission
+                .attempt_ended(key, call, error, now, &mut self.hosts, &self.telemetry);
+        }
+    }
+
+    /// An attempt has ended in a way that says nothing about the health of the host.
+    pub(super) fn give_permit_back(&mut self, key: CallKey) {
+        let now = self.reactor.now();
+        if self.admission.is_on()
+            && let Some(call) = self.reactor.call(key)
+        {
+            self.admission
+                .give_back(call, now, &mut self.hosts, &self.telemetry);
+        }
+    }
+
+    /// Counts how long an attempt waited for the first byte, for the adaptive limit.
+    #[cold]
+    pub(super) fn note_latency(&mut self, key: CallKey) {
+        let now = self.reactor.now();
+        if let Some(call) = self.reactor.call_ref(key)
+            && let Some(host) = call.host.and_then(|host| self.hosts.get(host))
+        {
+            self.adaptive.attempt_ended(call, host, now);
         }
     }
 
@@ -395,10 +529,31 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     #[cold]
-    pub(super) fn notify_sending(&self, conn: ConnKey, key: CallKey, reused: bool) {
+    fn notify_sending(&self, conn: ConnKey, key: CallKey, reused: bool) {
         if let (Some(call), Some(remote)) = (self.reactor.call_ref(key), self.reactor.remote(conn))
         {
             self.telemetry.sending(key, call, remote, reused);
+        }
+    }
+
+    /// A streamed body has new data, or has ended. The caller is notified only after it has taken the head.
+    pub(super) fn notify_readable(&mut self, key: CallKey) {
+        if let Some(call) = self.reactor.call(key)
+            && call.head == HeadState::Given
+            && !std::mem::replace(&mut call.notified, true)
+        {
+            self.deliveries.readable.push(CallId(key));
+        }
+    }
+
+    /// The connector, and the parts of the engine that it works on.
+    pub(super) fn opener(&mut self) -> Opener<'_, N> {
+        Opener {
+            connector: &mut self.connector,
+            reactor: &mut self.reactor,
+            hosts: &mut self.hosts,
+            throttle: &self.throttle,
+            telemetry: &self.telemetry,
         }
     }
 }

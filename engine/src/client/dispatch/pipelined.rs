@@ -1,14 +1,14 @@
-//! Several calls on one connection: which connection a call joins, and what happens to calls whose connection ends.
+//! Several calls on one connection: which connection a call joins, and how it leaves the connection.
 
-use super::Engine;
+use super::Dispatch;
 use crate::client::router::Router;
 use crate::client::sharing::Sharing;
-use crate::error::{Error, LimitExceeded, Sent};
+use crate::error::LimitExceeded;
 use crate::net::Net;
 use crate::policy::Overflow;
-use crate::reactor::{CallKey, CallState, ConnKey, GiveUpOutcome, HostKey, PoolSlot};
+use crate::reactor::{CallKey, ConnKey, GiveUpOutcome, HostKey, PoolSlot};
 
-impl<R: Router, N: Net> Engine<R, N> {
+impl<R: Router, N: Net> Dispatch<R, N> {
     /// Dispatches a call whose request is encoded. The call gets a connection of its own while the pool may open more;
     /// else the call joins a connection that other calls use, or waits in the queue.
     pub(super) fn send_pipelined(&mut self, host_key: HostKey, key: CallKey) {
@@ -89,7 +89,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if self.telemetry.observes() {
             self.notify_sending(conn, key, self.reactor.has_served(conn));
         }
-        if self.rules.adaptive.is_on() {
+        if self.adaptive.is_on() {
             self.set_first_byte_limit(conn);
         }
         self.retire_if_last(slot, says_close);
@@ -126,7 +126,12 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Calls on a connection have their answers, and other calls on the connection go on.
-    pub(super) fn pipeline_answered(&mut self, slot: PoolSlot, conn: ConnKey, responses: usize) {
+    pub(in crate::client) fn pipeline_answered(
+        &mut self,
+        slot: PoolSlot,
+        conn: ConnKey,
+        responses: usize,
+    ) {
         let now = self.reactor.now();
         let (Some(host), Some(pipelines)) = (self.hosts.get(slot.host), self.sharing.pipelines())
         else {
@@ -191,7 +196,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Removes a call from its connection. The other calls stay there, if that is possible.
-    pub(super) fn leave_pipeline(&mut self, conn: ConnKey, key: CallKey) {
+    pub(in crate::client) fn leave_pipeline(&mut self, conn: ConnKey, key: CallKey) {
         let outcome = self.reactor.give_up(conn, key);
         let (Some(slot), Some(pipelines)) = (self.reactor.slot(conn), self.sharing.pipelines())
         else {
@@ -208,23 +213,8 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    /// The connection of a call has ended while the answer to an earlier call was still awaited.
-    pub(super) fn unanswered(&mut self, key: CallKey, sent: Sent, error: Option<Error>) {
-        if let Some(pipelines) = self.sharing.pipelines() {
-            pipelines.unanswered += 1;
-        }
-        if let Some(error) = error {
-            self.end_attempt(key, error);
-        } else if let Some(call) = self.reactor.call(key)
-            && matches!(call.state, CallState::OnConn(_))
-        {
-            call.client.sent_before = call.client.sent_before.max(sent);
-            self.put_back(key);
-        }
-    }
-
     /// The server has broken pipelining, or may have forgotten a request behind another one.
-    pub(super) fn pipelining_broken(&mut self, doubted: bool) {
+    pub(in crate::client) fn pipelining_broken(&mut self, doubted: bool) {
         let now = self.reactor.now();
         if let Some(pipelines) = self.sharing.pipelines() {
             match doubted {
@@ -236,7 +226,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// A connection is idle, or closed.
     #[inline]
-    pub(super) fn pipeline_ended(&mut self, slot: PoolSlot) {
+    pub(in crate::client) fn pipeline_ended(&mut self, slot: PoolSlot) {
         if let Some(pipelines) = self.sharing.pipelines() {
             pipelines.loads.end(slot.id.index());
         }
