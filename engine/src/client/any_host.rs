@@ -151,7 +151,7 @@ impl<N: Net> Client<N> {
             resolver: Some(Box::new(resolver)),
         };
         let mut client = Self::assemble(parts, host, bytes, net)?;
-        client.dispatch.connector.allowed_proxies = proxy_addresses;
+        client.calls.dispatch.connector.allowed_proxies = proxy_addresses;
         Ok(client)
     }
 
@@ -159,7 +159,7 @@ impl<N: Net> Client<N> {
     /// address policy. The client keeps hosts with calls or connections, and for 10 s more up to 1,024 unused hosts; a
     /// host with an open breaker is kept until 10 s after the breaker may close.
     pub fn hosts(&self) -> usize {
-        self.dispatch.hosts.len()
+        self.calls.dispatch.hosts.len()
     }
 }
 

@@ -8,6 +8,7 @@ mod batch;
 mod bodies;
 mod body_channel;
 mod call_queue;
+mod calls;
 mod config;
 mod connector;
 #[cfg(feature = "cookies")]

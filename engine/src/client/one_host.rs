@@ -101,13 +101,13 @@ impl<N: Net> HostClient<N> {
         let (min_idle, random_start) = (config.pool().min_idle, config.random_start);
         let mut client = Self::assemble(parts, config, bytes, net)?;
         if let Some(balance) = balance {
-            let (now, first) = (client.dispatch.reactor.now(), keys[0]);
+            let (now, first) = (client.calls.dispatch.reactor.now(), keys[0]);
             let mut balance = match upstream.name() {
                 Some(_) => Balance::of_name(now, balance, first, min_idle),
                 None => Balance::new(balance, first, keys),
             };
             if random_start {
-                balance.start_at(client.dispatch.reactor.net.random());
+                balance.start_at(client.calls.dispatch.reactor.net.random());
             }
             client.set_balance(balance);
         }

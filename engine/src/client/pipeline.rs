@@ -127,6 +127,9 @@ impl<N: Net> PipelineClient<N> {
 
     /// The current load, and counters since the beginning.
     pub fn pipeline_counters(&self) -> PipelineCounters {
-        self.dispatch.sharing.counters(self.dispatch.reactor.now())
+        self.calls
+            .dispatch
+            .sharing
+            .counters(self.calls.dispatch.reactor.now())
     }
 }

@@ -1,8 +1,8 @@
 //! How calls and connections come together: a call gets a host, a permit and a connection, or it waits; and the end of a
 //! call.
 //!
-//! What the end of an attempt means for its call is decided above: see [`Engine`](super::Engine). So this part returns
-//! the attempts that have failed, and does nothing with their answers.
+//! What the end of an attempt means for its call is decided above: see [`calls`](super::calls). Nothing here calls
+//! upwards: openings that have ended are returned, and answers are events of the reactor.
 
 mod pipelined;
 mod service;

@@ -4,6 +4,7 @@ use std::io;
 
 use super::Engine;
 use crate::client::batch::{BatchConfig, Flow, Lineup, Runner};
+use crate::client::calls::Calls;
 use crate::client::router::Router;
 use crate::client::{Call, CallId, Completion, HttpClient};
 use crate::error::{Error, ErrorKind, Misuse};
@@ -101,18 +102,18 @@ impl<R: Router + 'static, N: Net + 'static> Running<'_, Engine<R, N>> {
     fn take_done(&mut self, mut done: impl FnMut(usize, Completion)) {
         let mut kept = self.looked_at;
         let mut at = kept;
-        while let Some(&key) = self.client.dispatch.deliveries.done.get(at) {
+        while let Some(&key) = self.client.calls.dispatch.deliveries.done.get(at) {
             let number = self.numbers.remove(key);
-            match number.and_then(|number| Some((number, self.client.complete(key)?))) {
+            match number.and_then(|number| Some((number, self.client.calls.complete(key)?))) {
                 Some((number, completion)) => done(number, completion),
                 None => {
-                    self.client.dispatch.deliveries.done[kept] = key;
+                    self.client.calls.dispatch.deliveries.done[kept] = key;
                     kept += 1;
                 }
             }
             at += 1;
         }
-        self.client.dispatch.deliveries.done.truncate(kept);
+        self.client.calls.dispatch.deliveries.done.truncate(kept);
         self.looked_at = kept;
     }
 
@@ -124,10 +125,10 @@ impl<R: Router + 'static, N: Net + 'static> Running<'_, Engine<R, N>> {
                 Some(code) => io::Error::from_raw_os_error(code),
                 None => io::Error::from(error.kind()),
             };
-            self.client.dispatch.detach(key);
-            self.client.dispatch.refuse(key, ErrorKind::Io(again));
+            self.client.calls.dispatch.detach(key);
+            self.client.calls.dispatch.refuse(key, ErrorKind::Io(again));
         }
-        self.client.process_events();
+        self.client.calls.process_events();
     }
 }
 
@@ -144,10 +145,10 @@ impl<R: Router + 'static, N: Net + 'static> Runner for Running<'_, Engine<R, N>>
 
     fn collect(&mut self, wait: bool, lineup: &mut Lineup) {
         let known = self.looked_at;
-        let over = |client: &Engine<R, N>| {
-            client.dispatch.deliveries.done.len() > known || client.dispatch.reactor.calls() == 0
+        let over = |calls: &Calls<R, N>| {
+            calls.dispatch.deliveries.done.len() > known || calls.dispatch.reactor.calls() == 0
         };
-        if wait && let Err(error) = self.client.iterate(None, over) {
+        if wait && let Err(error) = self.client.calls.iterate(None, over) {
             self.take_done(|number, completion| lineup.put(number, completion));
             self.fail_all(&error);
         }

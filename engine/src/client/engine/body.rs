@@ -86,7 +86,10 @@ impl<R: Router + 'static, N: Net + 'static> Body<'_, Engine<R, N>> {
                 BodyRead::Data(n) => return Ok(n),
                 BodyRead::Pending => {
                     let id = self.id;
-                    let iterated = self.client.iterate(None, |client| client.has_body_news(id));
+                    let iterated = self
+                        .client
+                        .calls
+                        .iterate(None, |calls| calls.has_body_news(id));
                     iterated.map_err(|error| Error::new(error, Phase::Body, Sent::ReplyBegun))?;
                 }
                 BodyRead::End {
@@ -107,7 +110,12 @@ impl<R: Router + 'static, N: Net + 'static> Body<'_, Engine<R, N>> {
         let mut rest = [0; 8192];
         loop {
             if let Some((report, response)) = self.end.take() {
-                self.client.dispatch.reactor.spares.put_response(response);
+                self.client
+                    .calls
+                    .dispatch
+                    .reactor
+                    .spares
+                    .put_response(response);
                 return Ok(report);
             }
             self.read_some(&mut rest)?;

@@ -74,23 +74,23 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
         count: usize,
         recorder: Arc<Recorder>,
     ) -> io::Result<Waker> {
-        self.dispatch.telemetry.record_to(recorder);
-        self.migration.set_share(index, count);
-        self.dispatch.hosts.cap.set_share(index, count);
+        self.calls.dispatch.telemetry.record_to(recorder);
+        self.calls.migration.set_share(index, count);
+        self.calls.dispatch.hosts.cap.set_share(index, count);
         self.waker()
     }
 
     fn take_shortage(&mut self) -> bool {
-        self.dispatch.hosts.cap.take_shortage()
+        self.calls.dispatch.hosts.cap.take_shortage()
     }
 
     fn yield_descriptor(&mut self) {
-        match self.dispatch.oldest_idle() {
+        match self.calls.dispatch.oldest_idle() {
             Some(idle) => {
-                self.dispatch.close(idle);
-                self.process_events();
+                self.calls.dispatch.close(idle);
+                self.calls.process_events();
             }
-            None => self.dispatch.hosts.cap.owe_descriptor(),
+            None => self.calls.dispatch.hosts.cap.owe_descriptor(),
         }
     }
 
@@ -99,35 +99,35 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
         call.host = None;
         call.armed = Armed::default();
         call.held = 0;
-        self.retries.note_overrides(call.overrides.as_deref());
-        let key = self.dispatch.reactor.insert_call(*call);
-        self.dispatch.queue.submit(key, CallTime::Running);
+        self.calls.retries.note_overrides(call.overrides.as_deref());
+        let key = self.calls.dispatch.reactor.insert_call(*call);
+        self.calls.dispatch.queue.submit(key, CallTime::Running);
         CallId(key)
     }
 
     fn step(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
-        self.is_driven = true;
-        self.iterate(self.until(timeout), |client| {
-            !client.dispatch.deliveries.is_empty()
-                || !client.migration.is_empty()
-                || client.dispatch.hosts.cap.has_shortage()
+        self.calls.is_driven = true;
+        self.calls.iterate(self.calls.until(timeout), |calls| {
+            !calls.dispatch.deliveries.is_empty()
+                || !calls.migration.is_empty()
+                || calls.dispatch.hosts.cap.has_shortage()
         })
     }
 
     fn next_step(&mut self) -> Option<Instant> {
-        self.dispatch.reactor.next_poll().map(Time::instant)
+        self.calls.dispatch.reactor.next_poll().map(Time::instant)
     }
 
     fn descriptor(&mut self) -> io::Result<OwnedFd> {
-        self.dispatch.reactor.net.descriptor()
+        self.calls.dispatch.reactor.net.descriptor()
     }
 
     fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {
-        self.migration.next()
+        self.calls.migration.next()
     }
 
     fn put_spare(&mut self, response: Response) {
-        self.dispatch.reactor.spares.put_response(response);
+        self.calls.dispatch.reactor.spares.put_response(response);
     }
 
     fn discard(&mut self, calls: &[CallId]) {
@@ -135,8 +135,8 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
             self.cancel(id);
         }
         for &CallId(key) in calls {
-            if self.dispatch.deliveries.take_done(key) {
-                self.complete(key);
+            if self.calls.dispatch.deliveries.take_done(key) {
+                self.calls.complete(key);
             }
         }
     }
@@ -144,7 +144,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
     fn take_body(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Option<BodyEnd> {
         let mut read = self.take_arrived(id, chunk);
         if matches!(read, Ok(BodyRead::Data(_))) {
-            let call = self.dispatch.reactor.call_ref(id.0)?;
+            let call = self.calls.dispatch.reactor.call_ref(id.0)?;
             if call.taken < call.response.body().len() || !matches!(call.state, CallState::Ended) {
                 return None;
             }
@@ -159,7 +159,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
                 let trailers = if any {
                     Some(trailers)
                 } else {
-                    self.dispatch.reactor.spares.put_response(trailers);
+                    self.calls.dispatch.reactor.spares.put_response(trailers);
                     None
                 };
                 Some(Ok(Box::new((report, trailers))))

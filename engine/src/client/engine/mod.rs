@@ -2,12 +2,9 @@
 
 #![expect(private_bounds, reason = "the routers are the crate's own")]
 
-mod attempts;
 mod batch;
 mod body;
-mod completion;
 mod driven;
-mod iteration;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -20,6 +17,7 @@ pub(crate) use self::driven::{BodyEnd, Driven};
 use super::adaptive::AdaptiveLimits;
 use super::admission::{AddressState, Admission, Balance};
 use super::call_queue::CallQueue;
+use super::calls::Calls;
 use super::connector::Connector;
 use super::deliveries::Deliveries;
 use super::dispatch::Dispatch;
@@ -40,7 +38,7 @@ use crate::error::{Error, ErrorKind, Misuse, Phase, Sent};
 use crate::net::os::OsNet;
 use crate::net::resolve::Resolver;
 use crate::net::{Net, Waker};
-use crate::policy::{Caps, Counters, DnsCounters, LatePolicy, Timeouts};
+use crate::policy::{Caps, Counters, DnsCounters};
 use crate::proto::{BodyMode, Request, Response};
 use crate::reactor::{ByteRates, CallState, HeadState, Settings};
 
@@ -51,16 +49,8 @@ use crate::reactor::{ByteRates, CallState, HeadState, Settings};
 /// inside [`wait`](Self::wait), for the calls that [`submit`](Self::submit) took. Calls make no progress between these
 /// methods, so a program with calls in flight should call `wait` often.
 pub struct Engine<R: Router, N: Net = OsNet> {
-    pub(in crate::client) dispatch: Dispatch<R, N>,
-    /// The limits and the rules for calls that have none of their own.
-    timeouts: Timeouts,
-    late: LatePolicy,
-    retries: Retries,
-    uploads: Uploads,
-    migration: Migration,
+    pub(in crate::client) calls: Calls<R, N>,
     spare: SpareBuffers,
-    /// Commands come from other threads, and the driver reads them after each iteration.
-    is_driven: bool,
 }
 
 /// The parts in which the kinds of clients differ.
@@ -120,37 +110,40 @@ impl<R: Router, N: Net> Engine<R, N> {
             }
             None => None,
         };
+        let dispatch = Dispatch {
+            reactor,
+            router,
+            sharing,
+            hosts,
+            throttle,
+            connector: Connector::new(&config, names),
+            hooked: config
+                .send_hook
+                .map(|hook| Box::new(HookedEncoder::new(hook))),
+            admission: Admission::new(config.breaker),
+            adaptive: AdaptiveLimits::new(config.adaptive),
+            telemetry: Telemetry::new(config.observer, config.stats),
+            queue: CallQueue::default(),
+            deliveries: Deliveries::default(),
+        };
         Ok(Self {
-            dispatch: Dispatch {
-                reactor,
-                router,
-                sharing,
-                hosts,
-                throttle,
-                connector: Connector::new(&config, names),
-                hooked: config
-                    .send_hook
-                    .map(|hook| Box::new(HookedEncoder::new(hook))),
-                admission: Admission::new(config.breaker),
-                adaptive: AdaptiveLimits::new(config.adaptive),
-                telemetry: Telemetry::new(config.observer, config.stats),
-                queue: CallQueue::default(),
-                deliveries: Deliveries::default(),
+            calls: Calls {
+                dispatch,
+                timeouts: config.timeouts,
+                late: config.late,
+                retries: Retries::new(config.retry, config.retry_budget),
+                uploads: Uploads::default(),
+                migration: Migration::default(),
+                is_driven: false,
             },
-            timeouts: config.timeouts,
-            late: config.late,
-            retries: Retries::new(config.retry, config.retry_budget),
-            uploads: Uploads::default(),
-            migration: Migration::default(),
             spare: SpareBuffers::default(),
-            is_driven: false,
         })
     }
 
     /// Spreads calls over several addresses from now on. Each address is a host.
     pub(in crate::client) fn set_balance(&mut self, balance: Balance) {
-        self.dispatch.admission.set_balance(balance);
-        self.dispatch.connector.fails_over = true;
+        self.calls.dispatch.admission.set_balance(balance);
+        self.calls.dispatch.connector.fails_over = true;
     }
 
     // ---- blocking
@@ -236,17 +229,18 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         let client = &mut *awaiting.client;
         loop {
-            if client.dispatch.deliveries.take_done(id.0)
-                && let Some(done) = client.complete(id.0)
+            if client.calls.dispatch.deliveries.take_done(id.0)
+                && let Some(done) = client.calls.complete(id.0)
             {
                 awaiting.has_completed = true;
                 return done;
             }
-            if let Err(error) = client.iterate(None, |client| {
-                client.dispatch.deliveries.done.contains(&id.0)
-            }) {
-                client.dispatch.detach(id.0);
-                client.dispatch.refuse(id.0, error);
+            if let Err(error) = client
+                .calls
+                .iterate(None, |calls| calls.dispatch.deliveries.done.contains(&id.0))
+            {
+                client.calls.dispatch.detach(id.0);
+                client.calls.dispatch.refuse(id.0, error);
             }
         }
     }
@@ -255,13 +249,13 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Takes over a call, which the next [`wait`](Self::wait) begins. Every call completes exactly once.
     pub fn submit(&mut self, call: Call) -> CallId {
-        let now = self.dispatch.reactor.now();
+        let now = self.calls.dispatch.reactor.now();
         let client = CallProgress {
             is_awaited: call.is_awaited && call.request.has_stream(),
             ..CallProgress::default()
         };
-        self.retries.note_overrides(call.overrides.as_deref());
-        let key = self.dispatch.reactor.insert_call(ActiveCall {
+        self.calls.retries.note_overrides(call.overrides.as_deref());
+        let key = self.calls.dispatch.reactor.insert_call(ActiveCall {
             tag: call.tag,
             overrides: call.overrides,
             mode: if call.streaming {
@@ -272,7 +266,7 @@ impl<R: Router, N: Net> Engine<R, N> {
             client,
             ..ActiveCall::new(now, call.request, call.response)
         });
-        self.dispatch.queue.submit(key, call.time);
+        self.calls.dispatch.queue.submit(key, call.time);
         CallId(key)
     }
 
@@ -293,23 +287,23 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Ok(()) }
     /// ```
     pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<Waited> {
-        if let Some(key) = self.dispatch.deliveries.done.pop_front()
-            && let Some(done) = self.complete(key)
+        if let Some(key) = self.calls.dispatch.deliveries.done.pop_front()
+            && let Some(done) = self.calls.complete(key)
         {
             return Ok(Waited::Done(done));
         }
-        let until = self.until(timeout);
+        let until = self.calls.until(timeout);
         loop {
-            let iterated = self.iterate(until, |client| {
-                !client.dispatch.deliveries.is_empty() || client.in_flight() == 0
+            let iterated = self.calls.iterate(until, |calls| {
+                !calls.dispatch.deliveries.is_empty() || calls.dispatch.reactor.calls() == 0
             });
             if let Some(done) = self.next_done() {
                 return Ok(Waited::Done(done));
             }
             iterated?;
-            let over = until.is_some_and(|at| self.dispatch.reactor.now() >= at);
+            let over = until.is_some_and(|at| self.calls.dispatch.reactor.now() >= at);
             match self.in_flight() {
-                _ if !self.dispatch.deliveries.is_empty() => return Ok(Waited::Readable),
+                _ if !self.calls.dispatch.deliveries.is_empty() => return Ok(Waited::Readable),
                 0 => return Ok(Waited::Idle),
                 _ if over => return Ok(Waited::TimedOut),
                 _ => {}
@@ -333,8 +327,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// ```
     #[inline]
     pub fn next_done(&mut self) -> Option<Completion> {
-        let key = self.dispatch.deliveries.done.pop_front()?;
-        self.complete(key)
+        let key = self.calls.dispatch.deliveries.done.pop_front()?;
+        self.calls.complete(key)
     }
 
     /// Waits at most `timeout` (`None`: without limit) for the next completion, with or without calls in flight, until the
@@ -360,11 +354,11 @@ impl<R: Router, N: Net> Engine<R, N> {
             return Ok(Some(done));
         }
         // A wake that comes during the poll before the wait must not be lost.
-        let was_driven = std::mem::replace(&mut self.is_driven, true);
-        let iterated = self.iterate(self.until(timeout), |client| {
-            !client.dispatch.deliveries.is_empty()
+        let was_driven = std::mem::replace(&mut self.calls.is_driven, true);
+        let iterated = self.calls.iterate(self.calls.until(timeout), |calls| {
+            !calls.dispatch.deliveries.is_empty()
         });
-        self.is_driven = was_driven;
+        self.calls.is_driven = was_driven;
         let done = self.next_done();
         if done.is_none() {
             iterated?;
@@ -378,12 +372,12 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Errors
     /// The system's, when it has no descriptor left for the first handle.
     pub fn waker(&mut self) -> io::Result<Waker> {
-        self.dispatch.reactor.net.waker()
+        self.calls.dispatch.reactor.net.waker()
     }
 
     /// The monotonic time of the client's network, which may be simulated.
     pub fn now(&self) -> Instant {
-        self.dispatch.reactor.net.now()
+        self.calls.dispatch.reactor.net.now()
     }
 
     /// Maintains the connections for this time, with or without calls in flight: late answers are drained, idle
@@ -393,10 +387,10 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Errors
     /// The system's, when it cannot wait for events at all.
     pub fn maintain(&mut self, time: Duration) -> io::Result<()> {
-        let until = self.until(Some(time));
-        self.iterate(until, |_| false)?;
-        while until.is_some_and(|until| self.dispatch.reactor.now() < until) {
-            self.iterate(until, |_| false)?;
+        let until = self.calls.until(Some(time));
+        self.calls.iterate(until, |_| false)?;
+        while until.is_some_and(|until| self.calls.dispatch.reactor.now() < until) {
+            self.calls.iterate(until, |_| false)?;
         }
         Ok(())
     }
@@ -404,14 +398,15 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Ends a call: a call in flight completes with [`ErrorKind::Cancelled`], and a streamed body is dropped. False if
     /// the call has already completed, or was never submitted to this client.
     pub fn cancel(&mut self, id: CallId) -> bool {
-        let now = self.dispatch.reactor.now();
-        let Some(call) = self.dispatch.reactor.call(id.0) else {
+        let now = self.calls.dispatch.reactor.now();
+        let Some(call) = self.calls.dispatch.reactor.call(id.0) else {
             return false;
         };
         let error = match (call.state, call.head) {
             (CallState::Ended, HeadState::Awaited) => return false,
             (CallState::OnConn(conn), _) => {
-                self.dispatch
+                self.calls
+                    .dispatch
                     .reactor
                     .error_on(conn, id.0, ErrorKind::Cancelled)
             }
@@ -422,38 +417,42 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         let error = error
             .unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::ReplyBegun));
-        self.dispatch.detach(id.0);
-        self.dispatch.give_permit_back(id.0);
-        match self.dispatch.reactor.call(id.0) {
+        self.calls.dispatch.detach(id.0);
+        self.calls.dispatch.give_permit_back(id.0);
+        match self.calls.dispatch.reactor.call(id.0) {
             Some(call) if call.head != HeadState::Awaited => {
                 // If its head was not taken, the call completes with the error instead.
                 let head = std::mem::replace(&mut call.head, HeadState::Awaited);
                 let was_over = matches!(call.state, CallState::Ended);
                 call.end(now, Err(error));
                 if !was_over {
-                    self.dispatch.note_end(id.0);
+                    self.calls.dispatch.note_end(id.0);
                 }
                 if head == HeadState::Given
-                    && let Some(call) = self.forget_body(id)
+                    && let Some(call) = self.calls.forget_body(id)
                 {
-                    self.dispatch.reactor.spares.put_response(call.response);
+                    self.calls
+                        .dispatch
+                        .reactor
+                        .spares
+                        .put_response(call.response);
                 }
             }
-            _ => self.dispatch.end_call(id.0, Err(error)),
+            _ => self.calls.dispatch.end_call(id.0, Err(error)),
         }
-        self.process_events();
+        self.calls.process_events();
         true
     }
 
     /// The number of calls whose completion has not been taken yet, and of streamed bodies that have not been read to
     /// their end.
     pub fn in_flight(&self) -> usize {
-        self.dispatch.reactor.calls()
+        self.calls.dispatch.reactor.calls()
     }
 
     /// How many connections are in each state, and how many calls wait.
     pub fn counters(&self) -> Counters {
-        self.dispatch.hosts.counters()
+        self.calls.dispatch.hosts.counters()
     }
 
     /// Statistics of the calls so far, if [`HostConfig::stats`] is on; else only the number of calls in flight.
@@ -471,27 +470,27 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub fn stats(&self) -> Stats {
         Stats {
             in_flight: self.in_flight(),
-            ..self.dispatch.telemetry.stats()
+            ..self.calls.dispatch.telemetry.stats()
         }
     }
 
     /// Counters of the cache of names. All zero for a client of known addresses.
     pub fn dns_counters(&self) -> DnsCounters {
-        let names = self.dispatch.connector.names.as_ref();
+        let names = self.calls.dispatch.connector.names.as_ref();
         names.map(Names::counters).unwrap_or_default()
     }
 
     /// Forgets the addresses of a name. Open connections stay open.
     pub fn flush_name(&mut self, name: &str) {
-        if let Some(names) = &mut self.dispatch.connector.names {
+        if let Some(names) = &mut self.calls.dispatch.connector.names {
             names.flush(name);
         }
     }
 
     /// Forgets the addresses of all names, and which addresses have failed.
     pub fn flush_names(&mut self) {
-        self.dispatch.connector.avoided.clear();
-        if let Some(names) = &mut self.dispatch.connector.names {
+        self.calls.dispatch.connector.avoided.clear();
+        if let Some(names) = &mut self.calls.dispatch.connector.names {
             names.flush_all();
         }
     }
@@ -499,7 +498,10 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The state of each address of a client with [`HostConfig::balance`](crate::HostConfig::balance). Other clients
     /// have none.
     pub fn addresses(&self) -> impl Iterator<Item = AddressState> {
-        self.dispatch.admission.addresses(&self.dispatch.hosts)
+        self.calls
+            .dispatch
+            .admission
+            .addresses(&self.calls.dispatch.hosts)
     }
 
     /// Changes limits while the client runs. Calls that wait get connections at once when a limit is raised. Connections
@@ -518,29 +520,29 @@ impl<R: Router, N: Net> Engine<R, N> {
             // The addresses of an upstream share the limit of its host.
             caps.total_connections = caps.max_connections;
         }
-        self.dispatch.hosts.set_caps(&caps);
-        while self.dispatch.hosts.cap.is_exceeded()
-            && let Some(idle) = self.dispatch.oldest_idle()
+        self.calls.dispatch.hosts.set_caps(&caps);
+        while self.calls.dispatch.hosts.cap.is_exceeded()
+            && let Some(idle) = self.calls.dispatch.oldest_idle()
         {
-            self.dispatch.close(idle);
+            self.calls.dispatch.close(idle);
         }
-        self.process_events();
+        self.calls.process_events();
         Ok(())
     }
 
     /// Closes all idle connections and returns their number.
     pub fn close_idle(&mut self) -> usize {
-        let idle = self.dispatch.reactor.idle_conns();
+        let idle = self.calls.dispatch.reactor.idle_conns();
         for &conn in &idle {
-            self.dispatch.close(conn);
+            self.calls.dispatch.close(conn);
         }
         idle.len()
     }
 
     /// Continues to send the body of a request, after its source had no bytes and now has some again.
     pub fn resume(&mut self, id: CallId) {
-        self.dispatch.reactor.resume_send(id.0);
-        self.process_events();
+        self.calls.dispatch.reactor.resume_send(id.0);
+        self.calls.process_events();
     }
 
     // ---- streamed bodies
@@ -552,6 +554,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<BodyRead, Error> {
         let unknown = || Error::new(Misuse::UnknownBody, Phase::Body, Sent::ReplyBegun);
         let call = self
+            .calls
             .dispatch
             .reactor
             .call(id.0)
@@ -566,24 +569,25 @@ impl<R: Router, N: Net> Engine<R, N> {
             if call.taken >= call.response.body().len().div_ceil(2) {
                 call.response.body_buffer().drain(..call.taken);
                 call.taken = 0;
-                self.dispatch.reactor.resume_read(id.0);
-                self.process_events();
+                self.calls.dispatch.reactor.resume_read(id.0);
+                self.calls.process_events();
             }
             return Ok(BodyRead::Data(n));
         }
         if !matches!(call.state, CallState::Ended) {
             return Ok(BodyRead::Pending);
         }
-        let mut call = self.forget_body(id).ok_or_else(unknown)?;
-        let report = Report::new(call.timestamps, self.dispatch.reactor.now());
-        self.dispatch
+        let mut call = self.calls.forget_body(id).ok_or_else(unknown)?;
+        let report = Report::new(call.timestamps, self.calls.dispatch.reactor.now());
+        self.calls
+            .dispatch
             .reactor
             .spares
             .take_back_decoder(&mut call.response);
         let request = match call.client.keeps_request {
             true => Some(call.request),
             false => {
-                self.dispatch.reactor.spares.put_request(call.request);
+                self.calls.dispatch.reactor.spares.put_request(call.request);
                 None
             }
         };
@@ -612,35 +616,30 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Swaps all bytes of a streamed body that have arrived into an empty vector.
     fn take_arrived(&mut self, id: CallId, chunk: &mut Vec<u8>) -> Result<BodyRead, Error> {
-        let call = self.dispatch.reactor.call(id.0);
+        let call = self.calls.dispatch.reactor.call(id.0);
         if let Some(call) = call.filter(|call| call.head == HeadState::Given)
             && call.taken < call.response.body().len()
         {
             std::mem::swap(call.response.body_buffer(), chunk);
             // Taken by `read_body`.
             chunk.drain(..std::mem::take(&mut call.taken));
-            self.dispatch.reactor.resume_read(id.0);
-            self.process_events();
+            self.calls.dispatch.reactor.resume_read(id.0);
+            self.calls.process_events();
             return Ok(BodyRead::Data(chunk.len()));
         }
         self.read_body(id, &mut [0; 1])
     }
 
-    fn has_body_news(&self, id: CallId) -> bool {
-        self.dispatch.reactor.call_ref(id.0).is_none_or(|call| {
-            call.taken < call.response.body().len() || matches!(call.state, CallState::Ended)
-        })
-    }
-
     /// The next streamed body with data or an end that arrived since the last read returned [`BodyRead::Pending`].
     pub fn readable_body(&mut self) -> Option<CallId> {
-        let reactor = &self.dispatch.reactor;
+        let reactor = &self.calls.dispatch.reactor;
         let id = self
+            .calls
             .dispatch
             .deliveries
             .readable
             .pop(|id| reactor.call_ref(id.0).is_some())?;
-        if let Some(call) = self.dispatch.reactor.call(id.0) {
+        if let Some(call) = self.calls.dispatch.reactor.call(id.0) {
             call.notified = false;
         }
         Some(id)
@@ -709,14 +708,16 @@ impl<R: Router, N: Net> Drop for Awaiting<'_, R, N> {
 impl<R: Router, N: Net> Engine<R, N> {
     #[cold]
     fn abandon(&mut self, id: CallId, buffers: Option<(&mut Request, &mut Response)>) {
-        let call = self.dispatch.reactor.call_ref(id.0);
+        let call = self.calls.dispatch.reactor.call_ref(id.0);
         if call.is_some_and(|call| !matches!(call.state, CallState::Ended)) {
-            self.dispatch.detach(id.0);
+            self.calls.dispatch.detach(id.0);
             let error = Error::new(ErrorKind::Cancelled, Phase::Queue, Sent::ReplyBegun);
-            self.dispatch.end_call(id.0, Err(error));
+            self.calls.dispatch.end_call(id.0, Err(error));
         }
-        self.dispatch.deliveries.take_done(id.0);
-        if let (Some(call), Some(buffers)) = (self.dispatch.reactor.remove_call(id.0), buffers) {
+        self.calls.dispatch.deliveries.take_done(id.0);
+        if let (Some(call), Some(buffers)) =
+            (self.calls.dispatch.reactor.remove_call(id.0), buffers)
+        {
             (*buffers.0, *buffers.1) = (call.request, call.response);
         }
     }

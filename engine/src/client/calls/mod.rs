@@ -1,21 +1,44 @@
-//! One round of the event loop: submitted calls begin, events are waited for, and each event is processed.
+//! The calls of a client, from their beginning to their end: an attempt of a call comes to an answer, a redirect, an error
+//! or a time limit, and then the call ends, goes on, or is tried again.
+//!
+//! All of this happens in rounds of the event loop: submitted calls begin, events are waited for, and each event is
+//! processed.
+
+mod answers;
+mod attempts;
 
 use std::io;
 use std::panic::resume_unwind;
 use std::time::Duration;
 
-use super::Engine;
-use crate::client::connector::Opened;
-use crate::client::router::Router;
-use crate::client::sharing::Sharing;
-use crate::client::telemetry::Telemetry;
-use crate::client::{CallTime, ObserverEvent};
+use super::connector::Opened;
+use super::dispatch::Dispatch;
+use super::migration::Migration;
+use super::retries::Retries;
+use super::router::Router;
+use super::sharing::Sharing;
+use super::telemetry::Telemetry;
+use super::uploads::Uploads;
+use super::{CallTime, ObserverEvent};
 use crate::net::Net;
+use crate::policy::{LatePolicy, Timeouts};
 use crate::proto::BodyMode;
 use crate::reactor::{CallKey, CallState, OpeningKey, ProxyMessage, ReactorEvent, TimerOwner};
 use crate::time::Time;
 
-impl<R: Router, N: Net> Engine<R, N> {
+/// The calls, what they get connections from, and the rules for calls that have none of their own.
+pub(super) struct Calls<R: Router, N: Net> {
+    pub(super) dispatch: Dispatch<R, N>,
+    pub(super) timeouts: Timeouts,
+    pub(super) late: LatePolicy,
+    pub(super) retries: Retries,
+    pub(super) uploads: Uploads,
+    pub(super) migration: Migration,
+    /// Commands come from other threads, and the driver reads them after each iteration.
+    pub(super) is_driven: bool,
+}
+
+impl<R: Router, N: Net> Calls<R, N> {
     /// Begins the submitted calls. Then, unless `over` is true, waits for events, until that time, and processes them.
     /// Returns whether it did so.
     pub(super) fn iterate(
@@ -77,7 +100,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    pub(super) fn begin_incoming(&mut self) {
+    fn begin_incoming(&mut self) {
         while let Some((key, host)) = self.dispatch.hosts.drop_unused(self.dispatch.reactor.now()) {
             self.dispatch.reactor.net.forget(key);
             self.dispatch.router.forget(&host.name);
@@ -90,7 +113,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.dispatch.queue.clear_submitted();
     }
 
-    pub(super) fn begin(&mut self, key: CallKey, time: CallTime) {
+    fn begin(&mut self, key: CallKey, time: CallTime) {
         let now = self.dispatch.reactor.now();
         let Some(call) = self.dispatch.reactor.call(key) else {
             return;
@@ -184,7 +207,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         }
     }
 
-    pub(super) fn handle(&mut self, event: ReactorEvent) {
+    fn handle(&mut self, event: ReactorEvent) {
         match event {
             ReactorEvent::Finished {
                 conn,
@@ -321,7 +344,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The timer of an opening has fired.
-    pub(super) fn opening_due(&mut self, key: OpeningKey) {
+    fn opening_due(&mut self, key: OpeningKey) {
         let slow = self.dispatch.opener().slow_host(key);
         let opened = self.dispatch.opener().opening_due(key);
         self.opened(opened);
@@ -331,7 +354,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// An opening may have ended.
-    pub(super) fn opened(&mut self, opened: Option<Opened>) {
+    fn opened(&mut self, opened: Option<Opened>) {
         match opened {
             None => {}
             Some(Opened::Ready { slot, conn }) => self.dispatch.opening_ready(slot, conn),

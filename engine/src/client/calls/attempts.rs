@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::Engine;
-use super::completion::tell_url;
+use super::Calls;
+use super::answers::tell_url;
 use crate::client::RetryCause;
 use crate::client::progress::ActiveCall;
 use crate::client::router::Router;
@@ -14,7 +14,7 @@ use crate::policy::{LatePolicy, RetryVia, Verdict, later};
 use crate::proto::BodyMode;
 use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey, RedirectState};
 
-impl<R: Router, N: Net> Engine<R, N> {
+impl<R: Router, N: Net> Calls<R, N> {
     /// An attempt has failed: the call is tried again, or ends.
     pub(super) fn end_attempt(&mut self, key: CallKey, error: Error) {
         let is_misframed = matches!(
@@ -99,7 +99,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Whether a call that has failed goes on at another address at once.
-    pub(super) fn fails_over(&mut self, key: CallKey, error: &Error) -> bool {
+    fn fails_over(&mut self, key: CallKey, error: &Error) -> bool {
         let Some(call) = self.dispatch.reactor.call_ref(key) else {
             return false;
         };
@@ -118,7 +118,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Takes a retry from the budget of a host; false if the budget is used up.
-    pub(super) fn withdraw(&mut self, host: HostKey) -> bool {
+    fn withdraw(&mut self, host: HostKey) -> bool {
         let leader = self.dispatch.admission.leader(host);
         self.retries
             .withdraw(self.dispatch.hosts.get(leader), self.dispatch.reactor.now())
@@ -190,7 +190,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// Tries a call again after a pause; false if the deadline or the retry budget does not allow that.
-    pub(super) fn pause(
+    fn pause(
         &mut self,
         key: CallKey,
         cause: RetryCause<'_>,

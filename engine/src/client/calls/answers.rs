@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Engine;
+use super::Calls;
 use crate::client::progress::ActiveCall;
 use crate::client::router::{Reroute, Router};
 use crate::client::send_hook::HookedEncoder;
@@ -14,7 +14,7 @@ use crate::policy::later;
 use crate::proto::{BodyMode, without_userinfo};
 use crate::reactor::{CallKey, CallState, HeadState, Hop, RedirectState};
 
-impl<R: Router, N: Net> Engine<R, N> {
+impl<R: Router, N: Net> Calls<R, N> {
     /// Whether the engine examines an answer before the call ends: for a retry, or for the send hook.
     #[inline]
     fn looks_at_answers(&self) -> bool {
@@ -136,7 +136,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         self.dispatch.end_call(key, Err(error));
     }
 
-    pub(super) fn reroute(&mut self, key: CallKey) -> Result<Reroute, ErrorKind> {
+    fn reroute(&mut self, key: CallKey) -> Result<Reroute, ErrorKind> {
         let Some(call) = self.dispatch.reactor.call(key) else {
             return Ok(Reroute::Stay);
         };
@@ -192,7 +192,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     }
 
     /// The head of a streamed response has arrived: the call completes, and its body continues.
-    pub(super) fn head_ready(&mut self, key: CallKey) {
+    fn head_ready(&mut self, key: CallKey) {
         if let Some(call) = self.dispatch.reactor.call(key)
             && call.head == HeadState::Awaited
         {
@@ -209,7 +209,7 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// Makes the completion of a call that was in `done`.
     #[inline(always)] // so that the completion is constructed in its final place
-    pub(super) fn complete(&mut self, key: CallKey) -> Option<Completion> {
+    pub(in crate::client) fn complete(&mut self, key: CallKey) -> Option<Completion> {
         let call = self.dispatch.reactor.call(key)?;
         if call.head == HeadState::Ready {
             return self.complete_head(key);
@@ -231,7 +231,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         })
     }
 
-    pub(super) fn complete_head(&mut self, key: CallKey) -> Option<Completion> {
+    fn complete_head(&mut self, key: CallKey) -> Option<Completion> {
         let now = self.dispatch.reactor.now();
         let mut response = self.dispatch.reactor.spares.take_response();
         let mut request = self.dispatch.reactor.spares.take_request();
@@ -265,8 +265,15 @@ impl<R: Router, N: Net> Engine<R, N> {
         Some(done)
     }
 
+    /// Whether a streamed body has data, or has ended.
+    pub(in crate::client) fn has_body_news(&self, id: CallId) -> bool {
+        self.dispatch.reactor.call_ref(id.0).is_none_or(|call| {
+            call.taken < call.response.body().len() || matches!(call.state, CallState::Ended)
+        })
+    }
+
     /// Removes a streamed body: the caller has read all of it, or will not read the rest.
-    pub(super) fn forget_body(&mut self, id: CallId) -> Option<ActiveCall> {
+    pub(in crate::client) fn forget_body(&mut self, id: CallId) -> Option<ActiveCall> {
         let call = self.dispatch.reactor.remove_call(id.0)?;
         if call.notified {
             let reactor = &self.dispatch.reactor;
