@@ -151,11 +151,6 @@ impl Admission {
         self.is_on
     }
 
-    /// Whether calls are spread over several addresses.
-    pub(super) fn balances(&self) -> bool {
-        self.balance.is_some()
-    }
-
     /// The state of each address, if calls are spread over several.
     pub(super) fn addresses(&self, hosts: &Hosts) -> impl Iterator<Item = AddressState> {
         let balance = self.balance.iter();

@@ -9,6 +9,7 @@ use super::Config;
 use super::CookieJar;
 use super::engine::{Engine, Parts};
 use super::hosts::{Addresses, HostRoute, Hosts};
+use super::progress::ActiveCall;
 use super::route::Destination;
 use super::router::{Reroute, Router};
 use super::sharing::OneAtATime;
@@ -24,9 +25,11 @@ use crate::policy::{
     literal,
 };
 use crate::proto::{
-    Defaults, Request, Response, Scheme, TargetForm, Url, check_user_agent, is_redirect, resolve,
+    Defaults, Request, Scheme, TargetForm, Url, check_user_agent, is_redirect, resolve,
 };
-use crate::reactor::{ByteRates, HostKey, Overrides, Step};
+#[cfg(feature = "cookies")]
+use crate::reactor::Overrides;
+use crate::reactor::{ByteRates, HostKey, Step};
 
 /// A client of any `http` or `https` URL.
 ///
@@ -167,12 +170,8 @@ impl Router for AnyHost {
     const KEEPS_HOSTS: bool = false;
     type Sharing = OneAtATime;
 
-    fn route(
-        &mut self,
-        request: &mut Request,
-        own: Option<&Overrides>,
-        hosts: &mut Hosts,
-    ) -> Result<HostKey, ErrorKind> {
+    fn route(&mut self, call: &mut ActiveCall, hosts: &mut Hosts) -> Result<HostKey, ErrorKind> {
+        let (request, own) = (&mut call.request, call.overrides.as_deref());
         let usual = own.is_none_or(|own| {
             own.proxies.is_none() && own.tls.is_none() && own.addresses.is_none()
         });
@@ -247,15 +246,14 @@ impl Router for AnyHost {
         Ok(host)
     }
 
-    fn reroute(
-        &mut self,
-        request: &mut Request,
-        response: &mut Response,
-        followed: u32,
-        own: Option<&Overrides>,
-    ) -> Result<Reroute, ErrorKind> {
-        self.note_head(request, response, own);
-        let redirects = own.and_then(|own| own.redirects.as_ref());
+    fn reroute(&mut self, call: &mut ActiveCall) -> Result<Reroute, ErrorKind> {
+        self.note_head(call);
+        let followed = call.timestamps.hops().len() as u32;
+        let (request, response) = (&mut call.request, &mut call.response);
+        let redirects = call
+            .overrides
+            .as_ref()
+            .and_then(|own| own.redirects.as_ref());
         let redirects = redirects.unwrap_or(&self.config.redirects);
         if !is_redirect(response.status()) {
             return Ok(Reroute::Stay);
@@ -308,12 +306,12 @@ impl Router for AnyHost {
 
     /// Keeps the cookies of a response.
     #[cfg(feature = "cookies")]
-    fn note_head(&mut self, request: &Request, response: &Response, own: Option<&Overrides>) {
-        if let Some(jar) = jar(&self.config, own)
-            && response.header("set-cookie").is_some()
-            && let Ok(url) = Url::parse(request.url())
+    fn note_head(&mut self, call: &ActiveCall) {
+        if let Some(jar) = jar(&self.config, call.overrides.as_deref())
+            && call.response.header("set-cookie").is_some()
+            && let Ok(url) = Url::parse(call.request.url())
         {
-            jar.store(&url, response.header_all("set-cookie"));
+            jar.store(&url, call.response.header_all("set-cookie"));
         }
     }
 

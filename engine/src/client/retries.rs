@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::hosts::Host;
 use crate::client::progress::ActiveCall;
 use crate::error::Error;
-use crate::policy::{FailedAttempt, Retry, RetryBudget, RetryVia, Verdict, is_stale, later};
+use crate::policy::{FailedAttempt, Retry, RetryBudget, RetryVia, Verdict, is_stale};
 use crate::reactor::Overrides;
 use crate::time::Time;
 
@@ -92,18 +92,6 @@ impl Retries {
     /// How many attempts a call may have.
     pub(super) fn max_attempts(&self, call: &ActiveCall) -> u32 {
         self.rules_of(call.overrides.as_deref()).max_attempts.get()
-    }
-
-    /// When the pause of a call ends; `None` if that is after its deadline.
-    pub(super) fn pause_until(
-        &self,
-        call: &ActiveCall,
-        pause: Duration,
-        now: Time,
-    ) -> Option<Time> {
-        let until = later(now, pause);
-        let is_in_time = call.deadline.is_none_or(|deadline| until < deadline);
-        is_in_time.then_some(until)
     }
 
     /// Takes a retry from the budget of a host; false if the budget is used up.

@@ -3,9 +3,10 @@
 use std::marker::PhantomData;
 
 use super::hosts::Hosts;
+use super::progress::ActiveCall;
 use super::sharing::{OneAtATime, Sharing};
 use crate::error::{ErrorKind, Misuse};
-use crate::proto::{Request, Response};
+use crate::proto::Request;
 use crate::reactor::{HostKey, Overrides};
 
 /// Chooses the host that serves a call.
@@ -17,25 +18,14 @@ pub(crate) trait Router {
     type Sharing: Sharing;
 
     /// The host whose pool serves the request, by the call's own settings or by the client's.
-    fn route(
-        &mut self,
-        request: &mut Request,
-        own: Option<&Overrides>,
-        hosts: &mut Hosts,
-    ) -> Result<HostKey, ErrorKind>;
+    fn route(&mut self, call: &mut ActiveCall, hosts: &mut Hosts) -> Result<HostKey, ErrorKind>;
 
-    /// Examines the head of a response, after `followed` redirects. If the response is a redirect to be followed, by
-    /// the call's own settings or by the client's, gives the request its new URL.
-    fn reroute(
-        &mut self,
-        request: &mut Request,
-        response: &mut Response,
-        followed: u32,
-        own: Option<&Overrides>,
-    ) -> Result<Reroute, ErrorKind>;
+    /// Examines the head of a response. If the response is a redirect to be followed, by the call's own settings or by
+    /// the client's, gives the request its new URL.
+    fn reroute(&mut self, call: &mut ActiveCall) -> Result<Reroute, ErrorKind>;
 
     /// Examines the head of a response that is not the call's result.
-    fn note_head(&mut self, _: &Request, _: &Response, _: Option<&Overrides>) {}
+    fn note_head(&mut self, _: &ActiveCall) {}
 
     /// Where a request goes, for errors.
     fn place(&self, request: &Request, hosts: &Hosts) -> String;
@@ -88,31 +78,18 @@ impl<S: Sharing> Router for OneHost<S> {
     type Sharing = S;
 
     #[inline]
-    fn route(
-        &mut self,
-        request: &mut Request,
-        own: Option<&Overrides>,
-        _: &mut Hosts,
-    ) -> Result<HostKey, ErrorKind> {
-        if let Some(own) = own {
+    fn route(&mut self, call: &mut ActiveCall, _: &mut Hosts) -> Result<HostKey, ErrorKind> {
+        if let Some(own) = &call.overrides {
             check_overrides(own)?;
         }
         // The request may have cookies from another client's jar.
         #[cfg(feature = "cookies")]
-        request.no_cookies();
-        #[cfg(not(feature = "cookies"))]
-        let _ = request;
+        call.request.no_cookies();
         Ok(self.host)
     }
 
     #[inline]
-    fn reroute(
-        &mut self,
-        _: &mut Request,
-        _: &mut Response,
-        _: u32,
-        _: Option<&Overrides>,
-    ) -> Result<Reroute, ErrorKind> {
+    fn reroute(&mut self, _: &mut ActiveCall) -> Result<Reroute, ErrorKind> {
         Ok(Reroute::Stay)
     }
 

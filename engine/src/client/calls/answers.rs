@@ -6,7 +6,6 @@ use super::Calls;
 use crate::client::progress::ActiveCall;
 use crate::client::router::{Reroute, Router};
 use crate::client::send_hook::HookedEncoder;
-use crate::client::telemetry::Telemetry;
 use crate::client::{CallId, Completion, ObserverEvent, Report};
 use crate::error::{Error, ErrorKind, Phase, Sent};
 use crate::net::Net;
@@ -35,19 +34,17 @@ impl<R: Router, N: Net> Calls<R, N> {
     /// A response is complete: the call ends, or follows a redirect.
     pub(super) fn finish(&mut self, key: CallKey) {
         if self.dispatch.telemetry.observes()
-            && self
-                .dispatch
-                .reactor
-                .call_ref(key)
-                .is_some_and(|call| call.mode == BodyMode::Buffer && !call.redirect.is_followed())
+            && let Some(call) = self.dispatch.reactor.call_ref(key)
+            && call.mode == BodyMode::Buffer
+            && !call.redirect.is_followed()
         {
-            self.dispatch.notify(key, Telemetry::head);
+            self.dispatch.telemetry.head(key, call);
         }
         if self.looks_at_answers() && self.answer_is_repeated(key) {
             return;
         }
         if R::KEEPS_HOSTS {
-            return self.dispatch.end_call_as(key, Ok(()));
+            return self.dispatch.end_call(key, Ok(()));
         }
         let Some(call) = self.dispatch.reactor.call(key) else {
             return;
@@ -59,10 +56,10 @@ impl<R: Router, N: Net> Calls<R, N> {
             return self.follow(key);
         }
         if call.head != HeadState::Awaited || call.redirect == RedirectState::Delivered {
-            return self.dispatch.end_call_as(key, Ok(()));
+            return self.dispatch.end_call(key, Ok(()));
         }
-        match self.reroute(key) {
-            Ok(Reroute::Stay) => self.dispatch.end_call_as(key, Ok(())),
+        match self.dispatch.router.reroute(call) {
+            Ok(Reroute::Stay) => self.dispatch.end_call(key, Ok(())),
             Ok(Reroute::To) => self.follow(key),
             Err(kind) => self.refuse_redirect(key, kind),
         }
@@ -71,12 +68,10 @@ impl<R: Router, N: Net> Calls<R, N> {
     /// The head of a streamed response, or of a redirection, has arrived. The caller of a streamed call gets the head,
     /// unless it is a redirect to follow: then the body is discarded.
     pub(super) fn handle_head(&mut self, key: CallKey) {
-        let (now, random) = (
-            self.dispatch.reactor.now(),
-            self.dispatch.reactor.net.random(),
-        );
+        let reactor = &mut self.dispatch.reactor;
+        let (now, random) = (reactor.now(), reactor.net.random());
         // A connection that fails reports the head a second time.
-        let call = self.dispatch.reactor.call_ref(key);
+        let call = reactor.call_ref(key);
         let Some(call) = call.filter(|call| call.is_undecided()) else {
             return;
         };
@@ -88,21 +83,20 @@ impl<R: Router, N: Net> Calls<R, N> {
             return;
         }
         if !is_buffered {
-            self.dispatch.notify(key, Telemetry::head);
+            self.dispatch.telemetry.head(key, call);
             if self.looks_at_answers() && self.answer_is_repeated(key) {
                 return;
             }
         }
-        let rerouted = self.reroute(key);
+        let Some(call) = self.dispatch.reactor.call(key) else {
+            return;
+        };
+        let rerouted = self.dispatch.router.reroute(call);
         if is_buffered && !matches!(rerouted, Ok(Reroute::Stay)) {
-            self.dispatch.notify(key, Telemetry::head);
+            self.dispatch.telemetry.head(key, call);
         }
         match rerouted {
-            Ok(Reroute::Stay) if is_buffered => {
-                if let Some(call) = self.dispatch.reactor.call(key) {
-                    call.redirect = RedirectState::Delivered;
-                }
-            }
+            Ok(Reroute::Stay) if is_buffered => call.redirect = RedirectState::Delivered,
             Ok(Reroute::Stay) => self.head_ready(key),
             Ok(Reroute::To) => self.leave_redirect(key),
             Err(kind) => {
@@ -133,18 +127,7 @@ impl<R: Router, N: Net> Calls<R, N> {
         let call = self.dispatch.reactor.call_ref(key);
         let remote = call.and_then(|call| call.timestamps.remote().cloned());
         let error = Error::new(kind, Phase::Head, Sent::ReplyBegun).with_remote(remote);
-        self.dispatch.end_call(key, Err(error));
-    }
-
-    fn reroute(&mut self, key: CallKey) -> Result<Reroute, ErrorKind> {
-        let Some(call) = self.dispatch.reactor.call(key) else {
-            return Ok(Reroute::Stay);
-        };
-        let own = call.overrides.as_deref();
-        let followed = call.timestamps.hops().len() as u32;
-        self.dispatch
-            .router
-            .reroute(&mut call.request, &mut call.response, followed, own)
+        self.dispatch.fail(key, error);
     }
 
     /// Sends a call to the target of its redirect.
@@ -153,20 +136,18 @@ impl<R: Router, N: Net> Calls<R, N> {
         let Some(call) = self.dispatch.reactor.call(key) else {
             return;
         };
+        let (tag, url) = (call.tag, shown(call.request.url()));
+        self.dispatch
+            .telemetry
+            .notify(|| ObserverEvent::Redirected {
+                call: CallId(key),
+                tag,
+                url: &url,
+            });
         call.timestamps.add_hop(Hop {
             status: call.response.status(),
-            url: shown(call.request.url()).into(),
+            url: url.into(),
         });
-        if self.dispatch.telemetry.observes() {
-            let url = shown(call.request.url());
-            self.dispatch
-                .telemetry
-                .notify(|| ObserverEvent::Redirected {
-                    call: CallId(key),
-                    tag: call.tag,
-                    url: &url,
-                });
-        }
         call.state = CallState::New;
         call.redirect = RedirectState::Undecided;
         call.client.stale_before = false;
@@ -174,18 +155,15 @@ impl<R: Router, N: Net> Calls<R, N> {
         // The request that was redirected may have had its effect.
         call.client.sent_before = Sent::ReplyBegun;
         call.response.clear();
-        let call = self.dispatch.reactor.call_ref(key);
-        match call.and_then(|call| self.migration.elsewhere(call.request.url())) {
+        match self.migration.elsewhere(call.request.url()) {
             None => self.dispatch.queue.send_further(key),
             Some(owner) => {
                 if let Some(call) = self.dispatch.reactor.remove_call(key) {
+                    let call_id = CallId(key);
                     self.dispatch
                         .telemetry
-                        .notify(|| ObserverEvent::HandedOver {
-                            call: CallId(key),
-                            tag: call.tag,
-                        });
-                    self.migration.push(CallId(key), owner, call);
+                        .notify(|| ObserverEvent::HandedOver { call: call_id, tag });
+                    self.migration.push(call_id, owner, call);
                 }
             }
         }
@@ -232,11 +210,11 @@ impl<R: Router, N: Net> Calls<R, N> {
     }
 
     fn complete_head(&mut self, key: CallKey) -> Option<Completion> {
-        let now = self.dispatch.reactor.now();
-        let mut response = self.dispatch.reactor.spares.take_response();
-        let mut request = self.dispatch.reactor.spares.take_request();
-        let keeps_request = self.dispatch.reactor.is_sending(key);
-        let call = self.dispatch.reactor.call(key)?;
+        let reactor = &mut self.dispatch.reactor;
+        let mut response = reactor.spares.take_response();
+        let mut request = reactor.spares.take_request();
+        let (now, keeps_request) = (reactor.now(), reactor.is_sending(key));
+        let call = reactor.call(key)?;
         tell_url::<R>(call);
         call.head = HeadState::Given;
         call.client.keeps_request = keeps_request;

@@ -25,16 +25,14 @@ impl<R: Router, N: Net> Calls<R, N> {
                     | PeerFault::UnsupportedTransferEncoding
             )
         );
-        if !is_misframed {
-            self.note_head(key);
-        }
-        let (now, random) = (
-            self.dispatch.reactor.now(),
-            self.dispatch.reactor.net.random(),
-        );
-        let Some(call) = self.dispatch.reactor.call(key) else {
+        let reactor = &mut self.dispatch.reactor;
+        let (now, random) = (reactor.now(), reactor.net.random());
+        let Some(call) = reactor.call(key) else {
             return;
         };
+        if !is_misframed {
+            note_head(&mut self.dispatch.router, call);
+        }
         if matches!(call.state, CallState::Ended | CallState::Pausing { .. }) {
             return; // the head of the same response has ended the call, or made it pause
         }
@@ -45,19 +43,18 @@ impl<R: Router, N: Net> Calls<R, N> {
         call.client.failures += 1;
         call.redirect = RedirectState::Undecided;
         if late || call.head != HeadState::Awaited {
-            return self.dispatch.end_call(key, Err(error));
+            return self.dispatch.fail(key, error);
         }
-        let verdict = self
-            .retries
-            .after_failure(call, &error, R::Sharing::IS_ON, now, random);
-        match verdict {
+        let cause = RetryCause::Failure(&error);
+        let retries = &self.retries;
+        match retries.after_failure(call, &error, R::Sharing::IS_ON, now, random) {
             Verdict::AtOnce => {
-                self.note_retry(key, RetryCause::Failure(&error), Duration::ZERO);
+                self.note_retry(key, cause, Duration::ZERO);
                 self.dispatch.requeue(key);
             }
-            _ if self.dispatch.admission.balances() && self.fails_over(key, &error) => {
+            _ if self.fails_over(key, &error) => {
                 self.dispatch.note_health(key, Some(&error));
-                self.note_retry(key, RetryCause::Failure(&error), Duration::ZERO);
+                self.note_retry(key, cause, Duration::ZERO);
                 if error.sent() == Sent::Nothing {
                     self.dispatch.send_again(key);
                 } else {
@@ -65,23 +62,8 @@ impl<R: Router, N: Net> Calls<R, N> {
                     self.dispatch.requeue(key);
                 }
             }
-            Verdict::After { pause, via }
-                if self.pause(key, RetryCause::Failure(&error), pause, via) => {}
-            Verdict::After { .. } | Verdict::GiveUp => self.dispatch.end_call(key, Err(error)),
-        }
-    }
-
-    /// Lets the router examine the head of an answer that is incomplete, or that the call does not take. Other heads are
-    /// examined when it is decided whether they are redirects. A head that was refused for its framing says nothing.
-    fn note_head(&mut self, key: CallKey) {
-        let Some(call) = self.dispatch.reactor.call_ref(key) else {
-            return;
-        };
-        if call.is_undecided() && call.response.status() > 0 {
-            let own = call.overrides.as_deref();
-            self.dispatch
-                .router
-                .note_head(&call.request, &call.response, own);
+            Verdict::After { pause, via } if self.pause(key, cause, pause, via) => {}
+            Verdict::After { .. } | Verdict::GiveUp => self.dispatch.fail(key, error),
         }
     }
 
@@ -107,86 +89,63 @@ impl<R: Router, N: Net> Calls<R, N> {
         self.dispatch
             .admission
             .may_fail_over(call, error, max_attempts)
-            && (error.sent() == Sent::Nothing || call.host.is_none_or(|host| self.withdraw(host)))
-    }
-
-    /// Examines an answer as the settings require; true if the call will be tried again and the caller does not get the
-    /// answer.
-    #[cold]
-    pub(super) fn answer_is_repeated(&mut self, key: CallKey) -> bool {
-        self.hook_repeats_answer(key) || self.retries.repeats_answers() && self.repeats_answer(key)
+            && (error.sent() == Sent::Nothing || self.withdraw(call.host))
     }
 
     /// Takes a retry from the budget of a host; false if the budget is used up.
-    fn withdraw(&mut self, host: HostKey) -> bool {
-        let leader = self.dispatch.admission.leader(host);
-        self.retries
-            .withdraw(self.dispatch.hosts.get(leader), self.dispatch.reactor.now())
+    fn withdraw(&mut self, host: Option<HostKey>) -> bool {
+        let leader = host.map(|host| self.dispatch.admission.leader(host));
+        let host = leader.and_then(|leader| self.dispatch.hosts.get(leader));
+        self.retries.withdraw(host, self.dispatch.reactor.now())
     }
 
-    /// Sends a call once more because of status 401, if the send hook says so; true if the call will be sent again.
-    fn hook_repeats_answer(&mut self, key: CallKey) -> bool {
-        let Some(call) = self.dispatch.reactor.call(key) else {
-            return false;
-        };
-        let is_news = call.head == HeadState::Awaited
-            && !matches!(call.state, CallState::Ended)
-            && !call.redirect.is_followed()
-            && !call.client.reauthorized;
-        tell_url::<R>(call);
-        let hooked = self.dispatch.hooked.as_deref();
-        if !is_news || !hooked.is_some_and(|it| it.repeats(&call.request, &call.response)) {
-            return false;
-        }
-        call.client.reauthorized = true;
-        self.note_head(key);
-        let Some(call) = self.dispatch.reactor.call(key) else {
-            return false;
-        };
-        call.redirect = RedirectState::Undecided;
-        let conn = incomplete(call);
-        let status = RetryCause::Status(call.response.status());
-        self.dispatch.note_health(key, None);
-        self.note_retry(key, status, Duration::ZERO);
-        if let Some(conn) = conn {
-            self.dispatch.close(conn);
-        }
-        self.dispatch.send_again(key);
-        true
-    }
-
-    /// Retries a call because of the answer's status, if the rules say so; true if the call will be tried again.
+    /// Examines an answer as the settings require: the send hook may send the call once more because of status 401, and
+    /// the rules may retry it because of any status. True if so, and the caller does not get the answer.
     #[cold]
-    fn repeats_answer(&mut self, key: CallKey) -> bool {
-        let (now, random) = (
-            self.dispatch.reactor.now(),
-            self.dispatch.reactor.net.random(),
-        );
-        let Some(call) = self.dispatch.reactor.call(key) else {
+    pub(super) fn answer_is_repeated(&mut self, key: CallKey) -> bool {
+        let reactor = &mut self.dispatch.reactor;
+        let (now, random) = (reactor.now(), reactor.net.random());
+        let Some(call) = reactor.call(key) else {
             return false;
         };
+        tell_url::<R>(call);
         if matches!(call.state, CallState::Ended)
             || call.redirect.is_followed()
             || call.head != HeadState::Awaited
         {
             return false;
         }
-        let Some((pause, via)) = self.retries.after_answer(call, now, random) else {
-            return false;
+        let hooked = self.dispatch.hooked.as_deref();
+        let is_hooked = !call.client.reauthorized
+            && hooked.is_some_and(|hooked| hooked.repeats(&call.request, &call.response));
+        let after = match is_hooked {
+            true => None,
+            false => self.retries.after_answer(call, now, random),
         };
-        self.note_head(key);
-        let Some(call) = self.dispatch.reactor.call(key) else {
+        if !is_hooked && after.is_none() {
             return false;
-        };
-        call.client.failures += 1;
+        }
+        note_head(&mut self.dispatch.router, call);
         call.redirect = RedirectState::Undecided;
-        let status = RetryCause::Status(call.response.status());
-        let conn = incomplete(call);
-        let again = self.pause(key, status, pause, via);
-        if let Some(conn) = conn.filter(|_| again) {
+        let (conn, cause) = (incomplete(call), RetryCause::Status(call.response.status()));
+        match after {
+            Some((pause, via)) => {
+                call.client.failures += 1;
+                if !self.pause(key, cause, pause, via) {
+                    return false;
+                }
+            }
+            None => {
+                call.client.reauthorized = true;
+                self.dispatch.note_health(key, None);
+                self.note_retry(key, cause, Duration::ZERO);
+                self.dispatch.send_again(key);
+            }
+        }
+        if let Some(conn) = conn {
             self.dispatch.close(conn);
         }
-        again
+        true
     }
 
     /// Tries a call again after a pause; false if the deadline or the retry budget does not allow that.
@@ -206,10 +165,8 @@ impl<R: Router, N: Net> Calls<R, N> {
             RetryCause::Status(_) => (None, call.timestamps.remote()),
         };
         let (host, remote) = (call.host, remote.cloned());
-        let Some(until) = self.retries.pause_until(call, pause, now) else {
-            return false;
-        };
-        if host.is_some_and(|host| !self.withdraw(host)) {
+        let until = later(now, pause);
+        if call.deadline.is_some_and(|deadline| deadline <= until) || !self.withdraw(host) {
             return false;
         }
         self.dispatch.note_health(key, error);
@@ -264,16 +221,13 @@ impl<R: Router, N: Net> Calls<R, N> {
         };
         let host = host.and_then(|host| self.dispatch.hosts.get(host));
         let opening = host.and_then(|host| host.pool.any_connecting());
+        let (reactor, connector) = (&self.dispatch.reactor, &self.dispatch.connector);
         let (phase, remote) = opening.map_or((Phase::Queue, None), |opening| {
-            self.dispatch
-                .connector
-                .waits_for(&self.dispatch.reactor, opening)
+            connector.waits_for(reactor, opening)
         });
         self.dispatch.detach(key);
-        self.dispatch.end_call(
-            key,
-            Err(Error::new(limit, phase, Sent::Nothing).with_remote(remote)),
-        );
+        let error = Error::new(limit, phase, Sent::Nothing).with_remote(remote);
+        self.dispatch.fail(key, error);
     }
 
     /// A call on a connection has reached a time limit.
@@ -299,20 +253,26 @@ impl<R: Router, N: Net> Calls<R, N> {
             self.dispatch.leave_pipeline(conn, key);
             return self.end_attempt(key, error);
         }
-        let slot = self.dispatch.reactor.slot(conn);
-        let host = slot.and_then(|slot| Some((self.dispatch.hosts.get(slot.host)?, slot.id)));
+        let dispatch = &mut self.dispatch;
+        let slot = dispatch.reactor.slot(conn);
+        let host = slot.and_then(|slot| Some((dispatch.hosts.get(slot.host)?, slot.id)));
         match (self.late, host) {
             (LatePolicy::Drain { up_to }, Some((host, slot)))
-                if self
-                    .dispatch
-                    .reactor
-                    .drain(conn, later(self.dispatch.reactor.now(), up_to)) =>
+                if dispatch.reactor.drain(conn, later(now, up_to)) =>
             {
                 host.pool.draining(slot);
             }
-            _ => self.dispatch.close(conn),
+            _ => dispatch.close(conn),
         }
         self.end_attempt(key, error);
+    }
+}
+
+/// Lets the router examine the head of an answer that is incomplete, or that the call does not take. Other heads are
+/// examined when it is decided whether they are redirects. A head that was refused for its framing says nothing.
+fn note_head(router: &mut impl Router, call: &ActiveCall) {
+    if call.is_undecided() && call.response.status() > 0 {
+        router.note_head(call);
     }
 }
 

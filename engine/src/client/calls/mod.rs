@@ -17,7 +17,6 @@ use super::migration::Migration;
 use super::retries::Retries;
 use super::router::Router;
 use super::sharing::Sharing;
-use super::telemetry::Telemetry;
 use super::uploads::Uploads;
 use super::{CallTime, ObserverEvent};
 use crate::net::Net;
@@ -138,7 +137,7 @@ impl<R: Router, N: Net> Calls<R, N> {
             call.request.reset();
         }
         if self.dispatch.telemetry.observes() {
-            self.dispatch.notify(key, Telemetry::call_begun);
+            self.dispatch.telemetry.call_begun(key, call);
         }
         if streams && !self.prepare_source(key) {
             return;

@@ -56,12 +56,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         if call.is_late(now) {
             return self.refuse(key, TimeLimit::Total);
         }
-        let routed = self.router.route(
-            &mut call.request,
-            call.overrides.as_deref(),
-            &mut self.hosts,
-        );
-        let host_key = match routed {
+        let host_key = match self.router.route(call, &mut self.hosts) {
             Ok(host) => host,
             Err(kind) => return self.refuse(key, kind),
         };
@@ -436,7 +431,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
     /// Ends a call of which nothing was sent.
     #[cold]
     pub(super) fn refuse(&mut self, key: CallKey, kind: impl Into<ErrorKind>) {
-        self.end_call(key, Err(Error::unsent(kind)));
+        self.fail(key, Error::unsent(kind));
     }
 
     /// Ends a call whose deadline has passed, even if its timer has not been handled yet; true if so.
@@ -449,13 +444,14 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         !in_time
     }
 
-    /// Ends a call, or its streamed body.
-    pub(super) fn end_call(&mut self, key: CallKey, outcome: Result<(), Error>) {
-        self.end_call_as(key, outcome);
+    /// Ends a call, or its streamed body, with an error.
+    pub(super) fn fail(&mut self, key: CallKey, error: Error) {
+        self.end_call(key, Err(error));
     }
 
+    /// Ends a call, or its streamed body.
     #[inline(always)] // with the constant `Ok(())`, little code is left
-    pub(super) fn end_call_as(&mut self, key: CallKey, outcome: Result<(), Error>) {
+    pub(super) fn end_call(&mut self, key: CallKey, outcome: Result<(), Error>) {
         if self.admission.is_on() {
             self.note_health(key, outcome.as_ref().err());
         }
@@ -517,14 +513,6 @@ impl<R: Router, N: Net> Dispatch<R, N> {
             && let Some(host) = call.host.and_then(|host| self.hosts.get(host))
         {
             self.adaptive.attempt_ended(call, host, now);
-        }
-    }
-
-    /// Notifies the observer of an event of a call.
-    #[cold]
-    pub(super) fn notify(&self, key: CallKey, event: fn(&Telemetry, CallKey, &ActiveCall)) {
-        if let Some(call) = self.reactor.call_ref(key) {
-            event(&self.telemetry, key, call);
         }
     }
 

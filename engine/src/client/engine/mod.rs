@@ -438,7 +438,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                         .put_response(call.response);
                 }
             }
-            _ => self.calls.dispatch.end_call(id.0, Err(error)),
+            _ => self.calls.dispatch.fail(id.0, error),
         }
         self.calls.process_events();
         true
@@ -712,7 +712,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         if call.is_some_and(|call| !matches!(call.state, CallState::Ended)) {
             self.calls.dispatch.detach(id.0);
             let error = Error::new(ErrorKind::Cancelled, Phase::Queue, Sent::ReplyBegun);
-            self.calls.dispatch.end_call(id.0, Err(error));
+            self.calls.dispatch.fail(id.0, error);
         }
         self.calls.dispatch.deliveries.take_done(id.0);
         if let (Some(call), Some(buffers)) =
