@@ -109,7 +109,8 @@ impl<N: Net> HostClient<N> {
             if random_start {
                 balance.start_at(client.calls.dispatch.reactor.net.random());
             }
-            client.set_balance(balance);
+            client.calls.dispatch.admission.set_balance(balance);
+            client.calls.dispatch.connector.fails_over = true;
         }
         Ok(client)
     }

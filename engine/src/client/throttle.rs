@@ -60,6 +60,11 @@ impl HostThrottle {
         self.rules.is_some()
     }
 
+    /// How many calls may begin now by the rules of the host alone, whether or not connections are free.
+    pub(super) fn room(&mut self, now: Time) -> usize {
+        self.rules().map_or(usize::MAX, |rules| rules.room(now))
+    }
+
     /// The rules of the host, with the calls that they have counted.
     pub(super) fn rules(&mut self) -> Option<&mut Throttle> {
         self.rules.as_deref_mut()
@@ -110,8 +115,11 @@ impl Throttling {
         self.ready.is_empty() && self.has_room(now)
     }
 
-    /// A call has begun.
-    pub(super) fn call_begun(&mut self, now: Time) {
+    /// A call of a host has begun.
+    pub(super) fn call_begun(&mut self, now: Time, key: HostKey, hosts: &mut Hosts) {
+        if let Some(rules) = hosts.get(key).and_then(|host| host.throttle.rules()) {
+            rules.pass(now);
+        }
         self.requests.pass(now);
     }
 

@@ -209,7 +209,7 @@ impl<R: Router, N: Net> Calls<R, N> {
             && matches!(call.state, CallState::OnConn(_))
         {
             call.client.sent_before = call.client.sent_before.max(sent);
-            self.dispatch.put_back(key);
+            self.dispatch.put_back(key, false);
         }
     }
 

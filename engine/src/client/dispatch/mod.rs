@@ -23,9 +23,9 @@ use super::sharing::Sharing;
 use super::telemetry::Telemetry;
 use super::throttle::Throttling;
 use crate::client::progress::{ActiveCall, Reactor};
-use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, TimeLimit};
+use crate::error::{Error, ErrorKind, Misuse, TimeLimit};
 use crate::net::Net;
-use crate::policy::{Next, WaitId};
+use crate::policy::Next;
 use crate::proto::{BodyMode, CloseReason, Reuse};
 use crate::reactor::{CallKey, CallState, ConnKey, HeadState, HostKey, PoolSlot};
 
@@ -119,22 +119,19 @@ impl<R: Router, N: Net> Dispatch<R, N> {
                 }
                 Some(_) if !closed && !self.hosts.pool_config().keeps_warm() => return,
                 Some(_) => {}
-                None => {
-                    if let Some(host) = self.hosts.get(host_key) {
-                        let queued = host.pool.enqueue(key, usize::MAX);
-                        self.queued(key, queued);
-                    }
-                }
+                None => self.enqueue(host_key, key, usize::MAX),
             }
             return self.hosts.touch(host_key);
         }
     }
 
-    /// A call was put into the wait queue of its host, or could not be.
-    fn queued(&mut self, key: CallKey, queued: Result<WaitId, LimitExceeded>) {
-        match queued {
-            Ok(id) => self.reactor.wait(key, id),
-            Err(limit) => self.refuse(key, limit),
+    /// Puts a call into the wait queue of a host. `room` is how many calls the throttle allows there.
+    fn enqueue(&mut self, host_key: HostKey, key: CallKey, room: usize) {
+        if let Some(host) = self.hosts.get(host_key) {
+            match host.pool.enqueue(key, room) {
+                Ok(id) => self.reactor.wait(key, id),
+                Err(limit) => self.refuse(key, limit),
+            }
         }
     }
 
@@ -190,18 +187,22 @@ impl<R: Router, N: Net> Dispatch<R, N> {
     fn start_waiter(&mut self, conn: ConnKey, key: CallKey) -> bool {
         let begun = self.start(conn, key);
         if !begun {
-            self.put_back(key);
+            self.put_back(key, false);
         }
         begun
     }
 
-    /// Puts a call whose connection did not serve it before all calls that wait.
+    /// Puts a call whose connection did not serve it before all calls that wait, or behind those that need a new
+    /// connection as well.
     #[cold]
-    pub(super) fn put_back(&mut self, key: CallKey) {
+    pub(super) fn put_back(&mut self, key: CallKey, fresh: bool) {
         if let Some(host_key) = self.reactor.call_ref(key).and_then(|call| call.host)
             && let Some(host) = self.hosts.get(host_key)
         {
-            let waiting = host.pool.put_back(key);
+            let waiting = match fresh {
+                true => host.pool.requeue(key),
+                false => host.pool.put_back(key),
+            };
             self.reactor.wait(key, waiting);
             self.hosts.touch(host_key);
         }
@@ -260,25 +261,20 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         match (reuse, call) {
             (Reuse::Keep, _) => {
                 let now = self.reactor.now();
-                if self.hosts.must_yield() {
-                    self.close(conn);
-                    return true;
-                }
-                let full = self.hosts.cap.is_full();
-                if let Some(host) = self.hosts.get(slot.host) {
-                    if full && host.pool.needs_fresh() {
-                        // The oldest waiting call needs a new connection, and there is no room for one beside this.
-                        self.close(conn);
-                        return true;
+                let (yields, full) = (self.hosts.must_yield(), self.hosts.cap.is_full());
+                match self.hosts.get(slot.host) {
+                    // Or the oldest waiting call needs a new connection, and there is no room for one beside this.
+                    Some(host) if !(yields || full && host.pool.needs_fresh()) => {
+                        let next = host.pool.released(now, slot.id, keep_alive);
+                        if host.throttle.is_on() {
+                            self.hosts.touch(slot.host);
+                        }
+                        match next {
+                            Next::Idle(until) => self.reactor.idle(conn, until),
+                            next => _ = self.put(conn, next),
+                        }
                     }
-                    let next = host.pool.released(now, slot.id, keep_alive);
-                    if host.throttle.is_on() {
-                        self.hosts.touch(slot.host);
-                    }
-                    match next {
-                        Next::Idle(until) => self.reactor.idle(conn, until),
-                        next => _ = self.put(conn, next),
-                    }
+                    _ => self.close(conn),
                 }
             }
             (Reuse::Close(CloseReason::HandedOver), Some(call)) => {
@@ -369,14 +365,10 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         {
             return self.refuse(key, misuse);
         }
-        if let Some(host) = self.hosts.get(host_key) {
-            let waiting = host.pool.requeue(key);
-            let held = host.throttle.is_on() && !host.pool.has_room();
-            self.reactor.wait(key, waiting);
-            self.hosts.touch(host_key);
-            if held {
-                self.note_held(key);
-            }
+        self.put_back(key, true);
+        let host = self.hosts.get(host_key);
+        if host.is_some_and(|host| host.throttle.is_on() && !host.pool.has_room()) {
+            self.note_held(key);
         }
     }
 
@@ -384,45 +376,36 @@ impl<R: Router, N: Net> Dispatch<R, N> {
     /// is one.
     pub(super) fn move_waiting(&mut self, host_key: HostKey) {
         let now = self.reactor.now();
-        let slow = self
-            .admission
-            .note_slow(host_key, now, &self.hosts, &self.telemetry);
+        let admission = &mut self.admission;
+        let slow = admission.note_slow(host_key, now, &self.hosts, &self.telemetry);
         let Some(here) = slow else {
             return;
         };
-        let waiting = self.take_all_waiting(host_key);
         let mut staying = Vec::new();
-        for key in waiting {
+        for key in self.take_all_waiting(host_key) {
             let Some(call) = self.reactor.call(key) else {
                 continue;
             };
-            let fresh = matches!(call.state, CallState::Waiting { id, .. } if id.is_fresh());
             let tried = call.client.tried | here;
             if self.admission.has_other(tried) {
                 call.client.tried = tried;
-                self.move_on(key, fresh);
+                self.move_on(key);
             } else {
-                staying.push((key, fresh));
+                staying.push((key, waits_fresh(call)));
             }
         }
         // This restores the order: calls that need a new connection are put at the back, the others at the front.
         let (fresh, others): (Vec<_>, Vec<_>) = staying.into_iter().partition(|(_, fresh)| *fresh);
         for (key, fresh) in fresh.into_iter().chain(others.into_iter().rev()) {
-            if let Some(host) = self.hosts.get(host_key) {
-                let waiting = match fresh {
-                    true => host.pool.requeue(key),
-                    false => host.pool.put_back(key),
-                };
-                self.reactor.wait(key, waiting);
-            }
+            self.put_back(key, fresh);
         }
         self.hosts.touch(host_key);
     }
 
     /// Sends a call that has waited for a host to another host.
-    fn move_on(&mut self, key: CallKey, fresh: bool) {
+    fn move_on(&mut self, key: CallKey) {
         self.give_permit_back(key);
-        match fresh {
+        match self.reactor.call_ref(key).is_some_and(waits_fresh) {
             true => self.requeue(key),
             false => self.send_again(key),
         }
@@ -464,22 +447,13 @@ impl<R: Router, N: Net> Dispatch<R, N> {
             error.after(call.client.sent_before).at(place)
         });
         call.end(now, outcome);
-        let head = call.head;
         if self.telemetry.wants_ends() {
-            self.note_end(key);
+            self.telemetry.call_ended(key, call);
         }
-        if head == HeadState::Awaited {
+        if call.head == HeadState::Awaited {
             self.deliveries.done.push_back(key);
         } else {
             self.notify_readable(key);
-        }
-    }
-
-    /// Notifies the observer and the statistics of the end of a call, or of its streamed body.
-    #[cold]
-    pub(super) fn note_end(&self, key: CallKey) {
-        if let Some(call) = self.reactor.call_ref(key) {
-            self.telemetry.call_ended(key, call);
         }
     }
 
@@ -544,6 +518,11 @@ impl<R: Router, N: Net> Dispatch<R, N> {
             telemetry: &self.telemetry,
         }
     }
+}
+
+/// Whether a call waits for a new connection.
+fn waits_fresh(call: &ActiveCall) -> bool {
+    matches!(call.state, CallState::Waiting { id, .. } if id.is_fresh())
 }
 
 /// Why a call whose request is encoded cannot share a connection, if it cannot.

@@ -12,11 +12,13 @@ impl<R: Router, N: Net> Dispatch<R, N> {
     /// Dispatches a call whose request is encoded. The call gets a connection of its own while the pool may open more;
     /// else the call joins a connection that other calls use, or waits in the queue.
     pub(super) fn send_pipelined(&mut self, host_key: HostKey, key: CallKey) {
-        if let Some(pipelines) = self.sharing.pipelines()
-            && pipelines.overflow != Overflow::Wait
-            && !self.make_room(host_key)
-        {
-            return self.too_many_pending(key);
+        if let Some(surplus) = self.surplus(host_key, key) {
+            let pipelines = self.sharing.pipelines();
+            let most = pipelines.map_or(0, |pipelines| pipelines.max_pending.get());
+            self.refuse(surplus, LimitExceeded::Pending(most));
+            if surplus == key {
+                return;
+            }
         }
         if self.hosts.is_throttled() {
             return self.send_throttled(host_key, key);
@@ -38,43 +40,29 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         self.check_out(host_key, key);
     }
 
-    /// Makes room for one more pending call, of a client whose calls do not wait for room; false if there is none.
-    fn make_room(&mut self, host_key: HostKey) -> bool {
-        let (Some(host), Some(pipelines)) = (self.hosts.get(host_key), self.sharing.pipelines())
-        else {
-            return false;
-        };
+    /// The call that must go so that one more call may be pending, of a client whose calls do not wait for room: the new
+    /// call, or the oldest one, which has left its connection. `None` if there is room.
+    fn surplus(&mut self, host_key: HostKey, key: CallKey) -> Option<CallKey> {
+        let pipelines = self.sharing.pipelines();
+        let pipelines = pipelines.filter(|it| it.overflow != Overflow::Wait)?;
+        let host = self.hosts.get(host_key)?;
         let pending = pipelines.loads.pending() + host.pool.waiting();
         if pending < pipelines.max_pending.get() {
-            return true;
+            return None;
         }
         if pipelines.overflow == Overflow::RefuseNewest {
-            return false;
+            return Some(key);
         }
         let unsent = pipelines.loads.conns();
         let unsent = unsent.filter_map(|conn| {
             let call = self.reactor.first_unsent(conn)?;
             Some((self.reactor.call_ref(call)?.timestamps.begun, call))
         });
-        let oldest = match unsent.min_by_key(|&(begun, _)| begun) {
-            Some((_, oldest)) => {
-                self.detach(oldest);
-                Some(oldest)
-            }
-            None => host.pool.take_waiting(),
+        let Some((_, oldest)) = unsent.min_by_key(|&(begun, _)| begun) else {
+            return Some(host.pool.take_waiting().unwrap_or(key));
         };
-        if let Some(oldest) = oldest {
-            self.too_many_pending(oldest);
-        }
-        oldest.is_some()
-    }
-
-    /// Ends a call, because the maximum number of calls is pending.
-    fn too_many_pending(&mut self, key: CallKey) {
-        if let Some(pipelines) = self.sharing.pipelines() {
-            let most = pipelines.max_pending.get();
-            self.refuse(key, LimitExceeded::Pending(most));
-        }
+        self.detach(oldest);
+        Some(oldest)
     }
 
     /// Adds a call to those of a connection; false if the connection takes no more.

@@ -113,24 +113,17 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         }
     }
 
-    /// How many calls of a host may begin now by the rules of that host alone, whether or not connections are free.
-    fn room_to_begin(&mut self, key: HostKey, now: Time) -> usize {
-        let throttle = self.hosts.get(key).and_then(|host| host.throttle.rules());
-        throttle.map_or(usize::MAX, |throttle| throttle.room(now))
-    }
-
     /// Queues a call whose request is encoded. If the throttle allows it, the call begins before the iteration ends.
     #[cold]
     pub(super) fn send_throttled(&mut self, host_key: HostKey, key: CallKey) {
         let now = self.reactor.clock();
-        let room = self.room_to_begin(host_key, now);
         let is_next = self.throttle.may_begin(now);
         let Some(host) = self.hosts.get(host_key) else {
             return;
         };
+        let room = host.throttle.room(now);
         let is_held = host.pool.waiting() >= room || !is_next;
-        let queued = host.pool.enqueue(key, room);
-        self.queued(key, queued);
+        self.enqueue(host_key, key, room);
         if is_held {
             self.note_held(key);
         }
@@ -160,7 +153,9 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         next: Next<CallKey>,
     ) {
         let now = self.reactor.clock();
-        let may = self.room_to_begin(host_key, now) > 0 && self.throttle.may_begin(now);
+        let host = self.hosts.get(host_key);
+        let has_room = host.is_some_and(|host| host.throttle.room(now) > 0);
+        let may = has_room && self.throttle.may_begin(now);
         while may
             && let (Some(slot), Some(host)) = (self.reactor.slot(conn), self.hosts.get(host_key))
             && let Some(key) = host.pool.oldest_waiter()
@@ -172,7 +167,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
                 host.pool.claim(slot.id);
             }
             if self.start_waiter(conn, key) {
-                self.pass(host_key, now);
+                self.throttle.call_begun(now, host_key, &mut self.hosts);
             }
             return self.hosts.touch(host_key);
         }
@@ -192,9 +187,9 @@ impl<R: Router, N: Net> Dispatch<R, N> {
             self.serve_fair_queue(Some(key));
         }
         let now = self.reactor.now();
-        let room = self.room_to_begin(key, now);
         let is_next = self.throttle.has_room(now);
         if let Some(host) = self.hosts.get(key) {
+            let room = host.throttle.room(now);
             // A host without any connection opens one in advance; without one it could not begin a call when the fair
             // queue reaches it.
             host.pool.set_room(match (is_next, host.pool.open()) {
@@ -232,14 +227,13 @@ impl<R: Router, N: Net> Dispatch<R, N> {
     /// began.
     fn begin_one(&mut self, host_key: HostKey) -> bool {
         let now = self.reactor.clock();
-        while self.room_to_begin(host_key, now) > 0 {
+        while let Some(host) = self.hosts.get(host_key)
+            && host.throttle.room(now) > 0
+        {
             let (reactor, mut closed) = (&mut self.reactor, false);
             let close = |conn| {
                 closed = true;
                 reactor.close(conn);
-            };
-            let Some(host) = self.hosts.get(host_key) else {
-                return false;
             };
             let pair = host.pool.pair(now, close);
             if closed {
@@ -249,7 +243,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
                 return R::Sharing::IS_ON && self.add_one_call(host_key, now);
             };
             if self.put(conn, Next::Assign(key)) {
-                self.pass(host_key, now);
+                self.throttle.call_begun(now, host_key, &mut self.hosts);
                 return true;
             }
         }
@@ -272,19 +266,10 @@ impl<R: Router, N: Net> Dispatch<R, N> {
                 continue;
             }
             self.add_call(conn, key);
-            self.pass(host_key, now);
+            self.throttle.call_begun(now, host_key, &mut self.hosts);
             return true;
         }
         false
-    }
-
-    /// Counts a call of a host that has begun.
-    fn pass(&mut self, host_key: HostKey, now: Time) {
-        let host = self.hosts.get(host_key);
-        if let Some(throttle) = host.and_then(|host| host.throttle.rules()) {
-            throttle.pass(now);
-        }
-        self.throttle.call_begun(now);
     }
 
     /// Fails the calls of a host that would have to wait, if the settings forbid waiting. Returns when the host must be
@@ -381,30 +366,22 @@ impl<R: Router, N: Net> Dispatch<R, N> {
                     self.hosts.touch(key);
                 }
             }
+            // The calls in flight to an address that has vanished end as usual, and those that wait go elsewhere.
             for key in vanished {
-                self.leave_host(key);
+                if let Some(host) = self.hosts.get(key) {
+                    host.leaving = true;
+                }
+                self.move_all_waiting(key);
+                self.hosts.touch(key);
             }
         }
         self.move_all_waiting(leader);
     }
 
-    /// An address has vanished: its calls in flight end as usual, and those that wait go elsewhere.
-    fn leave_host(&mut self, key: HostKey) {
-        if let Some(host) = self.hosts.get(key) {
-            host.leaving = true;
-        }
-        self.move_all_waiting(key);
-        self.hosts.touch(key);
-    }
-
     /// Gives the calls that wait for a host to other hosts.
     fn move_all_waiting(&mut self, host: HostKey) {
         for key in self.take_all_waiting(host) {
-            let Some(call) = self.reactor.call_ref(key) else {
-                continue;
-            };
-            let fresh = matches!(call.state, CallState::Waiting { id, .. } if id.is_fresh());
-            self.move_on(key, fresh);
+            self.move_on(key);
         }
     }
 

@@ -15,7 +15,7 @@ pub use self::batch::Batch;
 pub use self::body::Body;
 pub(crate) use self::driven::{BodyEnd, Driven};
 use super::adaptive::AdaptiveLimits;
-use super::admission::{AddressState, Admission, Balance};
+use super::admission::{AddressState, Admission};
 use super::call_queue::CallQueue;
 use super::calls::Calls;
 use super::connector::Connector;
@@ -138,12 +138,6 @@ impl<R: Router, N: Net> Engine<R, N> {
             },
             spare: SpareBuffers::default(),
         })
-    }
-
-    /// Spreads calls over several addresses from now on. Each address is a host.
-    pub(in crate::client) fn set_balance(&mut self, balance: Balance) {
-        self.calls.dispatch.admission.set_balance(balance);
-        self.calls.dispatch.connector.fails_over = true;
     }
 
     // ---- blocking
@@ -426,7 +420,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 let was_over = matches!(call.state, CallState::Ended);
                 call.end(now, Err(error));
                 if !was_over {
-                    self.calls.dispatch.note_end(id.0);
+                    self.calls.dispatch.telemetry.call_ended(id.0, call);
                 }
                 if head == HeadState::Given
                     && let Some(call) = self.calls.forget_body(id)
