@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::task::Wake;
 
-use crate::net::Waker;
+use crate::net::{Net, Waker};
 use crate::reactor::CallKey;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -28,17 +28,17 @@ struct CallWaker {
 }
 
 impl Uploads {
-    /// What the source of a call wakes. `waker` makes the waker of the event loop.
+    /// What the source of a call wakes, which ends the wait of the network.
     pub(super) fn waker(
         &mut self,
         call: CallKey,
-        waker: impl FnOnce() -> io::Result<Waker>,
+        net: &mut impl Net,
     ) -> io::Result<std::task::Waker> {
         let woken = match &self.0 {
             Some(woken) => woken,
             None => self.0.insert(Arc::new(Woken {
                 calls: Mutex::default(),
-                waker: waker()?,
+                waker: net.waker()?,
             })),
         };
         let waker = CallWaker {

@@ -244,7 +244,7 @@ impl<R: Router, N: Net> Calls<R, N> {
             && matches!(limit, TimeLimit::FirstByte | TimeLimit::Adaptive)
         {
             // Late attempts count too, so the limit grows when the host becomes slower than the limit.
-            self.dispatch.note_latency(key);
+            self.note_latency(key);
         }
         if limit == TimeLimit::Adaptive {
             self.dispatch.telemetry.adaptive_timeout();
@@ -265,6 +265,17 @@ impl<R: Router, N: Net> Calls<R, N> {
             _ => dispatch.close(conn),
         }
         self.end_attempt(key, error);
+    }
+
+    /// Counts how long an attempt waited for the first byte, for the adaptive limit.
+    #[cold]
+    pub(super) fn note_latency(&mut self, key: CallKey) {
+        let now = self.dispatch.reactor.now();
+        if let Some(call) = self.dispatch.reactor.call_ref(key)
+            && let Some(host) = call.host.and_then(|host| self.dispatch.hosts.get(host))
+        {
+            self.dispatch.adaptive.attempt_ended(call, host, now);
+        }
     }
 }
 

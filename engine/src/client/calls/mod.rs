@@ -14,6 +14,7 @@ use std::time::Duration;
 use super::connector::Opened;
 use super::dispatch::Dispatch;
 use super::migration::Migration;
+use super::progress::ActiveCall;
 use super::retries::Retries;
 use super::router::Router;
 use super::sharing::Sharing;
@@ -40,6 +41,7 @@ pub(super) struct Calls<R: Router, N: Net> {
 impl<R: Router, N: Net> Calls<R, N> {
     /// Begins the submitted calls. Then, unless `over` is true, waits for events, until that time, and processes them.
     /// Returns whether it did so.
+    #[inline]
     pub(super) fn iterate(
         &mut self,
         mut until: Option<Time>,
@@ -99,6 +101,7 @@ impl<R: Router, N: Net> Calls<R, N> {
         }
     }
 
+    #[inline]
     fn begin_incoming(&mut self) {
         while let Some((key, host)) = self.dispatch.hosts.drop_unused(self.dispatch.reactor.now()) {
             self.dispatch.reactor.net.forget(key);
@@ -112,6 +115,7 @@ impl<R: Router, N: Net> Calls<R, N> {
         self.dispatch.queue.clear_submitted();
     }
 
+    #[inline]
     fn begin(&mut self, key: CallKey, time: CallTime) {
         let now = self.dispatch.reactor.now();
         let Some(call) = self.dispatch.reactor.call(key) else {
@@ -125,13 +129,10 @@ impl<R: Router, N: Net> Calls<R, N> {
             call.timestamps.begun = now;
             let timeouts = call.own_timeouts().unwrap_or(&self.timeouts);
             let total = match call.mode {
-                BodyMode::Stream => {
-                    let until_head = timeouts.until_head();
-                    call.client.has_own_deadline = !matches!(time, CallTime::Configured);
-                    until_head
-                }
+                BodyMode::Stream => timeouts.until_head(),
                 BodyMode::Buffer | BodyMode::Discard => timeouts.total,
             };
+            call.client.has_own_deadline = !matches!(time, CallTime::Configured);
             call.deadline = time.expires_at(now, total);
             call.response.clear();
             call.request.reset();
@@ -152,12 +153,10 @@ impl<R: Router, N: Net> Calls<R, N> {
         if let Some(call) = self.dispatch.reactor.call(key)
             && !call.request.has_waking_source()
         {
-            let may_block = !call.client.is_awaited;
-            call.request.set_source_may_block(may_block);
+            call.request.set_source_may_block(!call.client.is_awaited);
             return true;
         }
-        let reactor = &mut self.dispatch.reactor;
-        match self.uploads.waker(key, || reactor.net.waker()) {
+        match self.uploads.waker(key, &mut self.dispatch.reactor.net) {
             Ok(waker) => {
                 if let Some(call) = self.dispatch.reactor.call(key) {
                     call.request.set_source_waker(waker);
@@ -182,22 +181,18 @@ impl<R: Router, N: Net> Calls<R, N> {
                 continue;
             }
             if let Some(key) = self.dispatch.queue.next_further() {
-                if self
-                    .dispatch
-                    .reactor
-                    .call(key)
-                    .is_some_and(|call| call.is_new())
-                {
+                let call = self.dispatch.reactor.call_ref(key);
+                if call.is_some_and(ActiveCall::is_new) {
                     self.dispatch.send(key);
                 }
                 continue;
             }
             match self.dispatch.next_host() {
                 Some(host) => {
-                    let mut ended = self.dispatch.service_host(host);
-                    while ended.is_some() {
-                        self.opened(ended);
-                        ended = self.dispatch.open_wanted(host);
+                    let mut failed = self.dispatch.service_host(host);
+                    while let Some((call, error)) = failed {
+                        self.end_attempt(call, error);
+                        failed = self.dispatch.open_wanted(host);
                     }
                 }
                 None if self.dispatch.throttle.take_due() => self.dispatch.serve_fair_queue(None),
@@ -269,25 +264,8 @@ impl<R: Router, N: Net> Calls<R, N> {
             }
             ReactorEvent::Head(call) => self.handle_head(call),
             ReactorEvent::BodyReady(call) => self.dispatch.notify_readable(call),
-            ReactorEvent::Lost(slot) => {
-                self.dispatch.pipeline_ended(slot);
-                let now = self.dispatch.reactor.now();
-                if let Some(host) = self.dispatch.hosts.get(slot.host) {
-                    host.pool.lost(now, slot.id);
-                    self.dispatch.hosts.touch(slot.host);
-                }
-            }
-            ReactorEvent::IdleDue(conn) => {
-                let now = self.dispatch.reactor.now();
-                if let Some(slot) = self.dispatch.reactor.slot(conn)
-                    && let Some(host) = self.dispatch.hosts.get(slot.host)
-                {
-                    match host.pool.expired(now, slot.id) {
-                        Ok(()) => self.dispatch.close(conn),
-                        Err(later) => self.dispatch.reactor.idle(conn, later),
-                    }
-                }
-            }
+            ReactorEvent::Lost(slot) => self.dispatch.lost(slot),
+            ReactorEvent::IdleDue(conn) => self.dispatch.idle_due(conn),
             ReactorEvent::WaitOver(call, limit) => self.wait_over(call, limit),
             ReactorEvent::PauseOver(call) => self.pause_over(call),
             ReactorEvent::TimedOut { conn, call, limit } => self.late(conn, call, limit),
@@ -337,9 +315,16 @@ impl<R: Router, N: Net> Calls<R, N> {
     #[inline]
     fn answered(&mut self, key: CallKey) {
         if self.dispatch.adaptive.is_on() {
-            self.dispatch.note_latency(key);
+            self.note_latency(key);
         }
         self.finish(key);
+    }
+
+    /// An opening may have ended.
+    fn opened(&mut self, opened: Option<Opened>) {
+        if let Some((call, error)) = self.dispatch.opened(opened) {
+            self.end_attempt(call, error);
+        }
     }
 
     /// The timer of an opening has fired.
@@ -349,21 +334,6 @@ impl<R: Router, N: Net> Calls<R, N> {
         self.opened(opened);
         if let Some(host) = slow {
             self.dispatch.move_waiting(host);
-        }
-    }
-
-    /// An opening may have ended.
-    fn opened(&mut self, opened: Option<Opened>) {
-        match opened {
-            None => {}
-            Some(Opened::Ready { slot, conn }) => self.dispatch.opening_ready(slot, conn),
-            Some(Opened::Failed { call, error }) => {
-                if let Some(call) = self.dispatch.reactor.call(call) {
-                    call.timestamps.attempts += 1;
-                }
-                self.end_attempt(call, error);
-            }
-            Some(Opened::Resolved(addresses)) => self.dispatch.set_addresses(&addresses),
         }
     }
 }

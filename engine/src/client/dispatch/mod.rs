@@ -13,9 +13,9 @@ use super::CallId;
 use super::adaptive::AdaptiveLimits;
 use super::admission::Admission;
 use super::call_queue::CallQueue;
-use super::connector::{Connector, Opener};
+use super::connector::{Connector, Opened, Opener};
 use super::deliveries::Deliveries;
-use super::hosts::Hosts;
+use super::hosts::{Addresses, Hosts};
 use super::retries;
 use super::router::Router;
 use super::send_hook::HookedEncoder;
@@ -139,8 +139,14 @@ impl<R: Router, N: Net> Dispatch<R, N> {
     /// call ends with an error.
     #[cold]
     fn admit(&mut self, key: CallKey) -> Option<HostKey> {
-        self.refresh_addresses();
         let (now, random) = (self.reactor.now(), self.reactor.net.random());
+        if let Some(leader) = self.admission.must_look_up(now)
+            && let Some(host) = self.hosts.get_ref(leader)
+            && let Addresses::Spread(name, port) = &host.route.addresses
+            && let Some(addresses) = self.connector.lookup(now, name, *port)
+        {
+            self.set_addresses(&addresses);
+        }
         let call = self.reactor.call(key)?;
         match self.admission.admit(call, &mut self.hosts, now, random) {
             Ok(()) => call.host,
@@ -246,7 +252,58 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         false
     }
 
+    /// An opening may have ended. Returns a call whose attempt has failed, and why.
+    pub(super) fn opened(&mut self, opened: Option<Opened>) -> Option<(CallKey, Error)> {
+        match opened? {
+            // The oldest waiting call gets the connection, if that call may begin now; else it becomes idle.
+            Opened::Ready { slot, conn } => {
+                let (now, random) = (self.reactor.now(), self.reactor.net.random());
+                let host = self.hosts.get(slot.host)?;
+                host.pool.set_conn(slot.id, conn);
+                let next = host.pool.connected(now, slot.id, random);
+                if host.throttle.is_on() {
+                    self.opened_throttled(slot.host, conn, next);
+                } else {
+                    self.hosts.touch(slot.host);
+                    self.put(conn, next);
+                }
+            }
+            Opened::Resolved(addresses) => self.set_addresses(&addresses),
+            Opened::Failed { call: key, error } => {
+                if let Some(call) = self.reactor.call(key) {
+                    call.timestamps.attempts += 1;
+                }
+                return Some((key, error));
+            }
+        }
+        None
+    }
+
+    /// An idle or draining connection is closed.
+    pub(super) fn lost(&mut self, slot: PoolSlot) {
+        self.pipeline_ended(slot);
+        let now = self.reactor.now();
+        if let Some(host) = self.hosts.get(slot.host) {
+            host.pool.lost(now, slot.id);
+            self.hosts.touch(slot.host);
+        }
+    }
+
+    /// The idle time of a connection is over.
+    pub(super) fn idle_due(&mut self, conn: ConnKey) {
+        let now = self.reactor.now();
+        if let Some(slot) = self.reactor.slot(conn)
+            && let Some(host) = self.hosts.get(slot.host)
+        {
+            match host.pool.expired(now, slot.id) {
+                Ok(()) => self.close(conn),
+                Err(later) => self.reactor.idle(conn, later),
+            }
+        }
+    }
+
     /// A connection has finished its exchange, or drained an answer; false if the connection no longer exists.
+    #[inline]
     pub(super) fn release(
         &mut self,
         conn: ConnKey,
@@ -262,8 +319,9 @@ impl<R: Router, N: Net> Dispatch<R, N> {
             (Reuse::Keep, _) => {
                 let now = self.reactor.now();
                 let (yields, full) = (self.hosts.must_yield(), self.hosts.cap.is_full());
+                // The connection ends if another host must have one, or if the oldest waiting call needs a new connection and
+                // there is no room for one beside this.
                 match self.hosts.get(slot.host) {
-                    // Or the oldest waiting call needs a new connection, and there is no room for one beside this.
                     Some(host) if !(yields || full && host.pool.needs_fresh()) => {
                         let next = host.pool.released(now, slot.id, keep_alive);
                         if host.throttle.is_on() {
@@ -298,20 +356,6 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         if let Some(host) = self.hosts.get(slot.host) {
             host.pool.closed(slot.id);
             self.hosts.touch(slot.host);
-        }
-    }
-
-    /// A new connection is ready: the oldest waiting call gets it, if that call may begin now; else it becomes idle.
-    pub(super) fn opening_ready(&mut self, slot: PoolSlot, conn: ConnKey) {
-        let (now, random) = (self.reactor.now(), self.reactor.net.random());
-        if let Some(host) = self.hosts.get(slot.host) {
-            host.pool.set_conn(slot.id, conn);
-            let next = host.pool.connected(now, slot.id, random);
-            if host.throttle.is_on() {
-                return self.opened_throttled(slot.host, conn, next);
-            }
-            self.hosts.touch(slot.host);
-            self.put(conn, next);
         }
     }
 
@@ -460,9 +504,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
     /// An attempt has ended: by an answer, whose status counts, or by an error.
     pub(super) fn note_health(&mut self, key: CallKey, error: Option<&Error>) {
         let now = self.reactor.now();
-        if self.admission.is_on()
-            && let Some(call) = self.reactor.call(key)
-        {
+        if let Some(call) = self.reactor.call(key) {
             self.admission
                 .attempt_ended(key, call, error, now, &mut self.hosts, &self.telemetry);
         }
@@ -471,22 +513,9 @@ impl<R: Router, N: Net> Dispatch<R, N> {
     /// An attempt has ended in a way that says nothing about the health of the host.
     pub(super) fn give_permit_back(&mut self, key: CallKey) {
         let now = self.reactor.now();
-        if self.admission.is_on()
-            && let Some(call) = self.reactor.call(key)
-        {
+        if let Some(call) = self.reactor.call(key) {
             self.admission
                 .give_back(call, now, &mut self.hosts, &self.telemetry);
-        }
-    }
-
-    /// Counts how long an attempt waited for the first byte, for the adaptive limit.
-    #[cold]
-    pub(super) fn note_latency(&mut self, key: CallKey) {
-        let now = self.reactor.now();
-        if let Some(call) = self.reactor.call_ref(key)
-            && let Some(host) = call.host.and_then(|host| self.hosts.get(host))
-        {
-            self.adaptive.attempt_ended(call, host, now);
         }
     }
 

@@ -42,6 +42,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
 
     /// The call that must go so that one more call may be pending, of a client whose calls do not wait for room: the new
     /// call, or the oldest one, which has left its connection. `None` if there is room.
+    #[inline]
     fn surplus(&mut self, host_key: HostKey, key: CallKey) -> Option<CallKey> {
         let pipelines = self.sharing.pipelines();
         let pipelines = pipelines.filter(|it| it.overflow != Overflow::Wait)?;
@@ -214,7 +215,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
 
     /// A connection is idle, or closed.
     #[inline]
-    pub(in crate::client) fn pipeline_ended(&mut self, slot: PoolSlot) {
+    pub(super) fn pipeline_ended(&mut self, slot: PoolSlot) {
         if let Some(pipelines) = self.sharing.pipelines() {
             pipelines.loads.end(slot.id.index());
         }

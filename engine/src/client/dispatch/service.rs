@@ -13,12 +13,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::Dispatch;
 use crate::address::Address;
-use crate::client::connector::Opened;
 use crate::client::hosts::{Addresses, HostRoute};
 use crate::client::router::Router;
 use crate::client::sharing::Sharing;
 use crate::client::{CallId, ObserverEvent};
-use crate::error::LimitExceeded;
+use crate::error::{Error, LimitExceeded};
 use crate::net::Net;
 use crate::policy::Next;
 use crate::reactor::{CallKey, CallState, ConnKey, HostKey, TimerOwner};
@@ -37,8 +36,8 @@ impl<R: Router, N: Net> Dispatch<R, N> {
     }
 
     /// Services a host: begins its waiting calls, opens the connections that the host needs, and sets its timer. Returns
-    /// an opening that has ended at once; then the service goes on in [`open_wanted`](Self::open_wanted).
-    pub(in crate::client) fn service_host(&mut self, key: HostKey) -> Option<Opened> {
+    /// a call whose attempt has failed, and why; then the service goes on in [`open_wanted`](Self::open_wanted).
+    pub(in crate::client) fn service_host(&mut self, key: HostKey) -> Option<(CallKey, Error)> {
         if self.hosts.get_ref(key).is_some_and(|host| host.leaving) {
             self.service_leaving(key);
             return None;
@@ -49,9 +48,9 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         self.open_wanted(key)
     }
 
-    /// Opens the connections that a host needs, and then sets the timer of the host. Returns an opening that has ended at
-    /// once, before the others are opened.
-    pub(in crate::client) fn open_wanted(&mut self, key: HostKey) -> Option<Opened> {
+    /// Opens the connections that a host needs, and then sets the timer of the host. Returns a call whose attempt has
+    /// failed, and why, before the other connections are opened.
+    pub(in crate::client) fn open_wanted(&mut self, key: HostKey) -> Option<(CallKey, Error)> {
         let (now, throttled) = (self.reactor.now(), self.hosts.is_throttled());
         loop {
             let is_full = self.hosts.cap.is_full();
@@ -63,8 +62,8 @@ impl<R: Router, N: Net> Dispatch<R, N> {
             if wants_open && (!throttled || self.throttle.may_open(now, key, &mut self.hosts)) {
                 if !is_full {
                     let opened = self.opener().open(key);
-                    if opened.is_some() {
-                        return opened;
+                    if let failed @ Some(_) = self.opened(opened) {
+                        return failed;
                     }
                 } else if self.hosts.cap.gains_by_closing()
                     && let Some(idle) = self.oldest_idle()
@@ -306,21 +305,9 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         calls.max(self.reactor.net.counts_until(key, now))
     }
 
-    /// Looks up the name of the upstream in the cache, if it is time to.
-    pub(super) fn refresh_addresses(&mut self) {
-        let now = self.reactor.now();
-        if let Some(leader) = self.admission.must_look_up(now)
-            && let Some(host) = self.hosts.get_ref(leader)
-            && let Addresses::Spread(name, port) = &host.route.addresses
-            && let Some(addresses) = self.connector.lookup(now, name, *port)
-        {
-            self.set_addresses(&addresses);
-        }
-    }
-
     /// These are the addresses of the name: calls go to them from now on, and to no others. Calls that wait for the
     /// addresses begin.
-    pub(in crate::client) fn set_addresses(&mut self, addresses: &[IpAddr]) {
+    pub(super) fn set_addresses(&mut self, addresses: &[IpAddr]) {
         let Some(leader) = self.admission.lookup_host() else {
             return;
         };
@@ -371,17 +358,14 @@ impl<R: Router, N: Net> Dispatch<R, N> {
                 if let Some(host) = self.hosts.get(key) {
                     host.leaving = true;
                 }
-                self.move_all_waiting(key);
+                for waiting in self.take_all_waiting(key) {
+                    self.move_on(waiting);
+                }
                 self.hosts.touch(key);
             }
         }
-        self.move_all_waiting(leader);
-    }
-
-    /// Gives the calls that wait for a host to other hosts.
-    fn move_all_waiting(&mut self, host: HostKey) {
-        for key in self.take_all_waiting(host) {
-            self.move_on(key);
+        for waiting in self.take_all_waiting(leader) {
+            self.move_on(waiting);
         }
     }
 
