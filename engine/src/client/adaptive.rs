@@ -8,13 +8,9 @@ use crate::policy::AdaptiveTimeout;
 use crate::time::Time;
 
 /// The rules for adaptive limits; `None` if the client has no such limits.
-pub(super) struct AdaptiveLimits(Option<AdaptiveTimeout>);
+pub(super) struct AdaptiveLimits(pub(super) Option<AdaptiveTimeout>);
 
 impl AdaptiveLimits {
-    pub(super) fn new(rules: Option<AdaptiveTimeout>) -> Self {
-        Self(rules)
-    }
-
     /// Whether hosts have limits of their own.
     #[inline]
     pub(super) fn is_on(&self) -> bool {

@@ -13,14 +13,16 @@ use crate::time::Time;
 pub(super) struct Retries {
     rules: Retry,
     budget: Option<RetryBudget>,
-    /// Whether calls may be tried again because of an answer, by the client's rules or by the rules of any call so far.
-    repeats_answers: bool,
+    /// Whether calls may be sent again because of an answer: by the client's rules, by the rules of any call so far, or by
+    /// the send hook.
+    looks_at_answers: bool,
 }
 
 impl Retries {
-    pub(super) fn new(rules: Retry, budget: Option<RetryBudget>) -> Self {
+    /// The rules, and whether the send hook looks at answers.
+    pub(super) fn new(rules: Retry, budget: Option<RetryBudget>, hook_looks: bool) -> Self {
         Self {
-            repeats_answers: rules.looks_at_statuses(),
+            looks_at_answers: hook_looks || rules.looks_at_statuses(),
             rules,
             budget,
         }
@@ -30,14 +32,14 @@ impl Retries {
     #[inline]
     pub(super) fn note_overrides(&mut self, own: Option<&Overrides>) {
         if let Some(rules) = own.and_then(|own| own.retry.as_ref()) {
-            self.repeats_answers |= rules.looks_at_statuses();
+            self.looks_at_answers |= rules.looks_at_statuses();
         }
     }
 
-    /// Whether calls may be tried again because of an answer.
+    /// Whether an answer is examined before its call ends.
     #[inline]
-    pub(super) fn repeats_answers(&self) -> bool {
-        self.repeats_answers
+    pub(super) fn looks_at_answers(&self) -> bool {
+        self.looks_at_answers
     }
 
     fn rules_of<'a>(&'a self, own: Option<&'a Overrides>) -> &'a Retry {

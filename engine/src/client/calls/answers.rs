@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::Calls;
 use crate::client::progress::ActiveCall;
 use crate::client::router::{Reroute, Router};
-use crate::client::send_hook::HookedEncoder;
 use crate::client::{CallId, Completion, ObserverEvent, Report};
 use crate::error::{Error, ErrorKind, Phase, Sent};
 use crate::net::Net;
@@ -14,18 +13,11 @@ use crate::proto::{BodyMode, without_userinfo};
 use crate::reactor::{CallKey, CallState, HeadState, Hop, RedirectState};
 
 impl<R: Router, N: Net> Calls<R, N> {
-    /// Whether the engine examines an answer before the call ends: for a retry, or for the send hook.
-    #[inline]
-    fn looks_at_answers(&self) -> bool {
-        let hooked = self.dispatch.hooked.as_deref();
-        self.retries.repeats_answers() || hooked.is_some_and(HookedEncoder::looks_at_answers)
-    }
-
     /// Whether calls end as soon as they are answered, and nothing else is to be done then.
     #[inline]
     pub(super) fn ends_at_once(&self) -> bool {
         R::KEEPS_HOSTS
-            && !(self.looks_at_answers()
+            && !(self.retries.looks_at_answers()
                 || self.dispatch.telemetry.wants_ends()
                 || self.dispatch.admission.is_on()
                 || self.dispatch.adaptive.is_on())
@@ -40,7 +32,7 @@ impl<R: Router, N: Net> Calls<R, N> {
         {
             self.dispatch.telemetry.head(key, call);
         }
-        if self.looks_at_answers() && self.answer_is_repeated(key) {
+        if self.retries.looks_at_answers() && self.answer_is_repeated(key) {
             return;
         }
         if R::KEEPS_HOSTS {
@@ -84,7 +76,7 @@ impl<R: Router, N: Net> Calls<R, N> {
         }
         if !is_buffered {
             self.dispatch.telemetry.head(key, call);
-            if self.looks_at_answers() && self.answer_is_repeated(key) {
+            if self.retries.looks_at_answers() && self.answer_is_repeated(key) {
                 return;
             }
         }
@@ -97,7 +89,17 @@ impl<R: Router, N: Net> Calls<R, N> {
         }
         match rerouted {
             Ok(Reroute::Stay) if is_buffered => call.redirect = RedirectState::Delivered,
-            Ok(Reroute::Stay) => self.head_ready(key),
+            // The call completes, and its body continues.
+            Ok(Reroute::Stay) => {
+                call.head = HeadState::Ready;
+                if !call.client.has_own_deadline {
+                    let timeouts = call.own_timeouts().unwrap_or(&self.timeouts);
+                    let total = timeouts.total_streamed;
+                    let deadline = total.and_then(|total| call.timestamps.begun.checked_add(total));
+                    self.dispatch.reactor.set_deadline(key, deadline);
+                }
+                self.dispatch.deliveries.done.push_back(key);
+            }
             Ok(Reroute::To) => self.leave_redirect(key),
             Err(kind) => {
                 self.dispatch.detach(key);
@@ -109,15 +111,12 @@ impl<R: Router, N: Net> Calls<R, N> {
     /// Goes on to the target of a redirect whose body may not be complete. A short rest of the body is read first, so
     /// that the connection can serve again.
     fn leave_redirect(&mut self, key: CallKey) {
-        let until = later(self.dispatch.reactor.now(), LONGEST_DISCARD);
-        if !self
-            .dispatch
-            .reactor
-            .discard_rest(key, WORTH_DISCARDING, until)
-        {
+        let reactor = &mut self.dispatch.reactor;
+        let until = later(reactor.now(), LONGEST_DISCARD);
+        if !reactor.discard_rest(key, WORTH_DISCARDING, until) {
             self.dispatch.detach(key);
             self.follow(key);
-        } else if let Some(call) = self.dispatch.reactor.call(key) {
+        } else if let Some(call) = reactor.call(key) {
             call.redirect = RedirectState::Followed;
         }
     }
@@ -137,13 +136,12 @@ impl<R: Router, N: Net> Calls<R, N> {
             return;
         };
         let (tag, url) = (call.tag, shown(call.request.url()));
-        self.dispatch
-            .telemetry
-            .notify(|| ObserverEvent::Redirected {
-                call: CallId(key),
-                tag,
-                url: &url,
-            });
+        let telemetry = &self.dispatch.telemetry;
+        telemetry.notify(|| ObserverEvent::Redirected {
+            call: CallId(key),
+            tag,
+            url: &url,
+        });
         call.timestamps.add_hop(Hop {
             status: call.response.status(),
             url: url.into(),
@@ -160,28 +158,10 @@ impl<R: Router, N: Net> Calls<R, N> {
             Some(owner) => {
                 if let Some(call) = self.dispatch.reactor.remove_call(key) {
                     let call_id = CallId(key);
-                    self.dispatch
-                        .telemetry
-                        .notify(|| ObserverEvent::HandedOver { call: call_id, tag });
+                    telemetry.notify(|| ObserverEvent::HandedOver { call: call_id, tag });
                     self.migration.push(call_id, owner, call);
                 }
             }
-        }
-    }
-
-    /// The head of a streamed response has arrived: the call completes, and its body continues.
-    fn head_ready(&mut self, key: CallKey) {
-        if let Some(call) = self.dispatch.reactor.call(key)
-            && call.head == HeadState::Awaited
-        {
-            call.head = HeadState::Ready;
-            if !call.client.has_own_deadline {
-                let timeouts = call.own_timeouts().unwrap_or(&self.timeouts);
-                let total = timeouts.total_streamed;
-                let deadline = total.and_then(|total| call.timestamps.begun.checked_add(total));
-                self.dispatch.reactor.set_deadline(key, deadline);
-            }
-            self.dispatch.deliveries.done.push_back(key);
         }
     }
 
@@ -254,11 +234,11 @@ impl<R: Router, N: Net> Calls<R, N> {
     pub(in crate::client) fn forget_body(&mut self, id: CallId) -> Option<ActiveCall> {
         let call = self.dispatch.reactor.remove_call(id.0)?;
         if call.notified {
-            let reactor = &self.dispatch.reactor;
-            self.dispatch
-                .deliveries
-                .readable
-                .forget(|id| reactor.call_ref(id.0).is_some());
+            let (reactor, readable) = (
+                &self.dispatch.reactor,
+                &mut self.dispatch.deliveries.readable,
+            );
+            readable.forget(|id| reactor.call_ref(id.0).is_some());
         }
         Some(call)
     }

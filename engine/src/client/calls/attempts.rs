@@ -86,9 +86,8 @@ impl<R: Router, N: Net> Calls<R, N> {
             return false;
         };
         let max_attempts = self.retries.max_attempts(call);
-        self.dispatch
-            .admission
-            .may_fail_over(call, error, max_attempts)
+        let admission = &self.dispatch.admission;
+        admission.may_fail_over(call, error, max_attempts)
             && (error.sent() == Sent::Nothing || self.withdraw(call.host))
     }
 
@@ -176,9 +175,8 @@ impl<R: Router, N: Net> Calls<R, N> {
             self.dispatch.connector.avoided.note_failed(now, &remote);
         }
         self.note_retry(key, cause, pause);
-        self.dispatch
-            .reactor
-            .pause(key, until, via != RetryVia::Any);
+        let reactor = &mut self.dispatch.reactor;
+        reactor.pause(key, until, via != RetryVia::Any);
         true
     }
 

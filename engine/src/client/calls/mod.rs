@@ -236,9 +236,8 @@ impl<R: Router, N: Net> Calls<R, N> {
                 });
             }
             ReactorEvent::HandshakeFailed { opening, error } => {
-                self.dispatch
-                    .telemetry
-                    .notify(|| ObserverEvent::ConnectFailed { error: &error });
+                let telemetry = &self.dispatch.telemetry;
+                telemetry.notify(|| ObserverEvent::ConnectFailed { error: &error });
                 let opened = self.dispatch.opener().handshake_failed(opening, error);
                 self.opened(opened);
             }
@@ -272,10 +271,8 @@ impl<R: Router, N: Net> Calls<R, N> {
             ReactorEvent::Timer(TimerOwner::Opening(opening)) => self.opening_due(opening),
             ReactorEvent::Timer(TimerOwner::FairQueue) => self.dispatch.throttle.timer_fired(),
             ReactorEvent::Timer(TimerOwner::Shortage) => {
-                self.dispatch
-                    .hosts
-                    .cap
-                    .timer_fired(self.dispatch.reactor.now());
+                let now = self.dispatch.reactor.now();
+                self.dispatch.hosts.cap.timer_fired(now);
             }
             ReactorEvent::Timer(TimerOwner::Host(host)) => {
                 self.dispatch.hosts.set_timer(host, None);

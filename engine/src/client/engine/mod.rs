@@ -78,18 +78,11 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Errors
     /// The network's, when it cannot make a waker for answers of the resolver.
     pub(in crate::client) fn assemble(
-        parts: Parts<R>,
+        mut parts: Parts<R>,
         config: HostConfig,
         bytes: ByteRates,
         net: N,
     ) -> Result<Self, Error> {
-        let Parts {
-            router,
-            mut sharing,
-            hosts,
-            throttle,
-            resolver,
-        } = parts;
         config.check().map_err(Error::unsent)?;
         let settings = Settings {
             timeouts: config.timeouts.clone(),
@@ -98,30 +91,29 @@ impl<R: Router, N: Net> Engine<R, N> {
             socket: config.socket.clone(),
             ignore_invalid_headers: config.ignore_invalid_headers,
             stream_buffer: config.stream_buffer,
-            idle_order: hosts.cap.is_limited(),
-            batching: sharing.pipelines().map(|pipelines| pipelines.batching),
+            idle_order: parts.hosts.cap.is_limited(),
+            batching: parts.sharing.pipelines().map(|it| it.batching),
             bytes,
         };
         let mut reactor = Reactor::new(net, settings);
-        let names = match resolver {
-            Some(resolver) => {
-                let waker = reactor.net.waker().map_err(Error::unsent)?;
-                Some(Names::new(config.dns.clone(), resolver, waker))
-            }
-            None => None,
-        };
+        let mut names = None;
+        if let Some(resolver) = parts.resolver {
+            let waker = reactor.net.waker().map_err(Error::unsent)?;
+            names = Some(Names::new(config.dns.clone(), resolver, waker));
+        }
+        let connector = Connector::new(&config, names);
+        let hooked = config.send_hook.map(HookedEncoder::new);
+        let looks = hooked.as_ref().is_some_and(HookedEncoder::looks_at_answers);
         let dispatch = Dispatch {
             reactor,
-            router,
-            sharing,
-            hosts,
-            throttle,
-            connector: Connector::new(&config, names),
-            hooked: config
-                .send_hook
-                .map(|hook| Box::new(HookedEncoder::new(hook))),
+            router: parts.router,
+            sharing: parts.sharing,
+            hosts: parts.hosts,
+            throttle: parts.throttle,
+            connector,
+            hooked: hooked.map(Box::new),
             admission: Admission::new(config.breaker),
-            adaptive: AdaptiveLimits::new(config.adaptive),
+            adaptive: AdaptiveLimits(config.adaptive),
             telemetry: Telemetry::new(config.observer, config.stats),
             queue: CallQueue::default(),
             deliveries: Deliveries::default(),
@@ -131,7 +123,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 dispatch,
                 timeouts: config.timeouts,
                 late: config.late,
-                retries: Retries::new(config.retry, config.retry_budget),
+                retries: Retries::new(config.retry, config.retry_budget, looks),
                 uploads: Uploads::default(),
                 migration: Migration::default(),
                 is_driven: false,
@@ -229,10 +221,8 @@ impl<R: Router, N: Net> Engine<R, N> {
                 awaiting.has_completed = true;
                 return done;
             }
-            if let Err(error) = client
-                .calls
-                .iterate(None, |calls| calls.dispatch.deliveries.done.contains(&id.0))
-            {
+            let over = |calls: &Calls<R, N>| calls.dispatch.deliveries.done.contains(&id.0);
+            if let Err(error) = client.calls.iterate(None, over) {
                 client.calls.dispatch.detach(id.0);
                 client.calls.dispatch.refuse(id.0, error);
             }
@@ -392,17 +382,16 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Ends a call: a call in flight completes with [`ErrorKind::Cancelled`], and a streamed body is dropped. False if
     /// the call has already completed, or was never submitted to this client.
     pub fn cancel(&mut self, id: CallId) -> bool {
-        let now = self.calls.dispatch.reactor.now();
-        let Some(call) = self.calls.dispatch.reactor.call(id.0) else {
+        let dispatch = &mut self.calls.dispatch;
+        let now = dispatch.reactor.now();
+        let Some(call) = dispatch.reactor.call(id.0) else {
             return false;
         };
         let error = match (call.state, call.head) {
             (CallState::Ended, HeadState::Awaited) => return false,
             (CallState::OnConn(conn), _) => {
-                self.calls
-                    .dispatch
-                    .reactor
-                    .error_on(conn, id.0, ErrorKind::Cancelled)
+                let reactor = &dispatch.reactor;
+                reactor.error_on(conn, id.0, ErrorKind::Cancelled)
             }
             (CallState::Ended, _) => None,
             (CallState::New | CallState::Waiting { .. } | CallState::Pausing { .. }, _) => {
@@ -411,28 +400,25 @@ impl<R: Router, N: Net> Engine<R, N> {
         };
         let error = error
             .unwrap_or_else(|| Error::new(ErrorKind::Cancelled, Phase::Body, Sent::ReplyBegun));
-        self.calls.dispatch.detach(id.0);
-        self.calls.dispatch.give_permit_back(id.0);
-        match self.calls.dispatch.reactor.call(id.0) {
+        dispatch.detach(id.0);
+        dispatch.give_permit_back(id.0);
+        match dispatch.reactor.call(id.0) {
             Some(call) if call.head != HeadState::Awaited => {
                 // If its head was not taken, the call completes with the error instead.
                 let head = std::mem::replace(&mut call.head, HeadState::Awaited);
                 let was_over = matches!(call.state, CallState::Ended);
                 call.end(now, Err(error));
                 if !was_over {
-                    self.calls.dispatch.telemetry.call_ended(id.0, call);
+                    dispatch.telemetry.call_ended(id.0, call);
                 }
                 if head == HeadState::Given
                     && let Some(call) = self.calls.forget_body(id)
                 {
-                    self.calls
-                        .dispatch
-                        .reactor
-                        .spares
-                        .put_response(call.response);
+                    let spares = &mut self.calls.dispatch.reactor.spares;
+                    spares.put_response(call.response);
                 }
             }
-            _ => self.calls.dispatch.fail(id.0, error),
+            _ => dispatch.fail(id.0, error),
         }
         self.calls.process_events();
         true
@@ -492,10 +478,8 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// The state of each address of a client with [`HostConfig::balance`](crate::HostConfig::balance). Other clients
     /// have none.
     pub fn addresses(&self) -> impl Iterator<Item = AddressState> {
-        self.calls
-            .dispatch
-            .admission
-            .addresses(&self.calls.dispatch.hosts)
+        let dispatch = &self.calls.dispatch;
+        dispatch.admission.addresses(&dispatch.hosts)
     }
 
     /// Changes limits while the client runs. Calls that wait get connections at once when a limit is raised. Connections
@@ -547,13 +531,9 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// Why the body ended early; no more bytes follow.
     pub fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<BodyRead, Error> {
         let unknown = || Error::new(Misuse::UnknownBody, Phase::Body, Sent::ReplyBegun);
-        let call = self
-            .calls
-            .dispatch
-            .reactor
-            .call(id.0)
-            .filter(|call| call.head == HeadState::Given)
-            .ok_or_else(unknown)?;
+        let call = self.calls.dispatch.reactor.call(id.0);
+        let call = call.filter(|call| call.head == HeadState::Given);
+        let call = call.ok_or_else(unknown)?;
         let waiting = &call.response.body()[call.taken..];
         let n = waiting.len().min(buf.len());
         if !waiting.is_empty() {
@@ -572,16 +552,13 @@ impl<R: Router, N: Net> Engine<R, N> {
             return Ok(BodyRead::Pending);
         }
         let mut call = self.calls.forget_body(id).ok_or_else(unknown)?;
-        let report = Report::new(call.timestamps, self.calls.dispatch.reactor.now());
-        self.calls
-            .dispatch
-            .reactor
-            .spares
-            .take_back_decoder(&mut call.response);
+        let reactor = &mut self.calls.dispatch.reactor;
+        let report = Report::new(call.timestamps, reactor.now());
+        reactor.spares.take_back_decoder(&mut call.response);
         let request = match call.client.keeps_request {
             true => Some(call.request),
             false => {
-                self.calls.dispatch.reactor.spares.put_request(call.request);
+                reactor.spares.put_request(call.request);
                 None
             }
         };
@@ -626,14 +603,10 @@ impl<R: Router, N: Net> Engine<R, N> {
 
     /// The next streamed body with data or an end that arrived since the last read returned [`BodyRead::Pending`].
     pub fn readable_body(&mut self) -> Option<CallId> {
-        let reactor = &self.calls.dispatch.reactor;
-        let id = self
-            .calls
-            .dispatch
-            .deliveries
-            .readable
-            .pop(|id| reactor.call_ref(id.0).is_some())?;
-        if let Some(call) = self.calls.dispatch.reactor.call(id.0) {
+        let dispatch = &mut self.calls.dispatch;
+        let readable = &mut dispatch.deliveries.readable;
+        let id = readable.pop(|id| dispatch.reactor.call_ref(id.0).is_some())?;
+        if let Some(call) = dispatch.reactor.call(id.0) {
             call.notified = false;
         }
         Some(id)
@@ -702,16 +675,15 @@ impl<R: Router, N: Net> Drop for Awaiting<'_, R, N> {
 impl<R: Router, N: Net> Engine<R, N> {
     #[cold]
     fn abandon(&mut self, id: CallId, buffers: Option<(&mut Request, &mut Response)>) {
-        let call = self.calls.dispatch.reactor.call_ref(id.0);
+        let dispatch = &mut self.calls.dispatch;
+        let call = dispatch.reactor.call_ref(id.0);
         if call.is_some_and(|call| !matches!(call.state, CallState::Ended)) {
-            self.calls.dispatch.detach(id.0);
+            dispatch.detach(id.0);
             let error = Error::new(ErrorKind::Cancelled, Phase::Queue, Sent::ReplyBegun);
-            self.calls.dispatch.fail(id.0, error);
+            dispatch.fail(id.0, error);
         }
-        self.calls.dispatch.deliveries.take_done(id.0);
-        if let (Some(call), Some(buffers)) =
-            (self.calls.dispatch.reactor.remove_call(id.0), buffers)
-        {
+        dispatch.deliveries.take_done(id.0);
+        if let (Some(call), Some(buffers)) = (dispatch.reactor.remove_call(id.0), buffers) {
             (*buffers.0, *buffers.1) = (call.request, call.response);
         }
     }
