@@ -37,7 +37,8 @@
 //! - **reactor**: the event loop. It moves bytes and time between the network and the protocol. What needs a decision
 //!   becomes an event for the client.
 //! - **client**: takes the events of the reactor, asks the policies, and answers with commands. Its parts own their state
-//!   and offer few methods to each other.
+//!   and offer few methods to each other. The largest three, from below: `dispatch` brings calls and connections together,
+//!   `calls` decides what the attempts of a call come to, and `engine` has the operations of the clients.
 //! - **shared**: puts clients on threads of their own and passes calls and completions between threads. Nothing below
 //!   knows that there is more than one thread.
 //!
