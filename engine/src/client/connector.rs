@@ -188,9 +188,9 @@ impl Connector {
 impl<N: Net> Opener<'_, N> {
     /// Sets a timer. Most openings end long before their timer, so timers that no owner needs are removed at times.
     pub(super) fn set_timer(&mut self, owner: TimerOwner, at: Time) {
-        self.reactor.timers.set(owner, at);
+        self.reactor.common.timers.set(owner, at);
         let owners = self.connector.openings.len() + self.hosts.len();
-        let timers = &mut self.reactor.timers;
+        let timers = &mut self.reactor.common.timers;
         timers.tidy_client_entries(owners, |owner, at| match owner {
             TimerOwner::Opening(key) => self.connector.openings.get(key).is_some(),
             TimerOwner::Host(key) => self.hosts.has_timer(key, at),
@@ -234,7 +234,7 @@ impl<N: Net> Opener<'_, N> {
             fail_over_at: None,
         });
         if self.connector.random_start && host.route.openings.is_none() {
-            host.route.openings = Some(self.reactor.net.random() as usize);
+            host.route.openings = Some(self.reactor.common.net.random() as usize);
         }
         host.pool.set_opening(slot.id, key);
         host.throttle.use_permit();

@@ -107,7 +107,7 @@ impl<N: Net> HostClient<N> {
                 None => Balance::new(balance, first, keys),
             };
             if random_start {
-                balance.start_at(client.calls.dispatch.reactor.net.random());
+                balance.start_at(client.calls.dispatch.reactor.common.net.random());
             }
             client.calls.dispatch.admission.set_balance(balance);
             client.calls.dispatch.connector.fails_over = true;

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use super::body_memory::HeldSteps;
-use super::{
-    Armed, CallKey, ConnKey, Endpoints, HostKey, Opened, Overrides, Reactor, Settings, TimerOwner,
-};
-use crate::error::{Error, Phase};
-use crate::net::{Address, Net};
+use super::{Armed, ConnKey, Endpoints, HostKey, Opened, Overrides, Settings};
+use crate::error::Error;
+use crate::net::Address;
 use crate::policy::{Timeouts, WaitId};
 use crate::proto::{BodyMode, Request, Response};
 use crate::time::Time;
@@ -268,73 +266,4 @@ pub struct Hop {
     pub status: u16,
     /// The URL that the response redirected to.
     pub url: Box<str>,
-}
-
-impl<N: Net, C> Reactor<N, C> {
-    #[inline]
-    pub(crate) fn insert_call(&mut self, call: ActiveCall<C>) -> CallKey {
-        self.calls.insert(call)
-    }
-
-    pub(crate) fn call(&mut self, call: CallKey) -> Option<&mut ActiveCall<C>> {
-        self.calls.get_mut(call)
-    }
-
-    pub(crate) fn call_ref(&self, call: CallKey) -> Option<&ActiveCall<C>> {
-        self.calls.get(call)
-    }
-
-    #[inline]
-    pub(crate) fn remove_call(&mut self, call: CallKey) -> Option<ActiveCall<C>> {
-        if self.body_memory.is_used()
-            && let Some(call) = self.calls.get_mut(call)
-        {
-            self.body_memory.set(&mut call.held, 0);
-        }
-        self.calls.remove(call)
-    }
-
-    pub(crate) fn calls(&self) -> usize {
-        self.calls.len()
-    }
-
-    /// Notes that a call waits for a connection from now on.
-    pub(crate) fn wait(&mut self, key: CallKey, id: WaitId) {
-        let Some(call) = self.calls.get_mut(key) else {
-            return;
-        };
-        call.state = CallState::Waiting {
-            id,
-            since: self.now,
-        };
-        call.timestamps.reused = false;
-        let timeouts = call.timeouts(&self.settings);
-        let due = timeouts.due(Phase::Queue, self.now, call.deadline);
-        if let Some((at, _)) = due {
-            self.timers.arm(TimerOwner::Call(key), &mut call.armed, at);
-        }
-    }
-
-    /// Sets another deadline of a call that has a connection.
-    pub(crate) fn set_deadline(&mut self, key: CallKey, deadline: Option<Time>) {
-        let Some(call) = self.calls.get_mut(key) else {
-            return;
-        };
-        call.deadline = deadline;
-        if let CallState::OnConn(key) = call.state
-            && let Some(conn) = self.conns.get_mut(key)
-        {
-            conn.wait.deadline = deadline;
-            self.arm_conn(key);
-        }
-    }
-
-    /// Lets a call wait for its next attempt.
-    pub(crate) fn pause(&mut self, key: CallKey, until: Time, fresh: bool) {
-        if let Some(call) = self.calls.get_mut(key) {
-            call.state = CallState::Pausing { until, fresh };
-            self.timers
-                .arm(TimerOwner::Call(key), &mut call.armed, until);
-        }
-    }
 }

@@ -1,4 +1,7 @@
 //! Connections: what the reactor keeps of each one, from the connect to the close.
+//!
+//! A method that handles something works with what all connections have in common. If it returns an error, the connection
+//! has ended: the reactor closes it.
 
 use std::io;
 use std::sync::Arc;
@@ -7,21 +10,22 @@ use std::time::Duration;
 use super::handshake::Handshakes;
 use super::meter::MeteredStream;
 use super::pipeline::Pipeline;
-use super::read::{Look, is_redirection};
+use super::read::Look;
 use super::spares::Spares;
-use super::{Armed, CallKey, ConnKey, HostKey, OpeningKey, Reactor, ReactorEvent, TimerOwner};
-use crate::error::{Error, ErrorKind, LimitExceeded, PeerFault, Phase, Sent};
+use super::timers::Timers;
+use super::{Armed, CallKey, Common, ConnKey, HostKey, OpeningKey, ReactorEvent, TimerOwner};
+use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent};
 use crate::net::tls::TlsInfo;
 use crate::net::transport::Transport;
-use crate::net::upgraded::Upgraded;
-use crate::net::{Address, Net};
+use crate::net::{Address, Event, Net};
 use crate::policy::SlotId;
-use crate::policy::queue::Ticket;
-use crate::proto::{BodyMode, Exchange, Request, Response};
+use crate::policy::queue::{Queue, Ticket};
+use crate::proto::{Exchange, Request, Response};
 use crate::time::Time;
 
-pub(super) struct Conn<S> {
-    pub(super) stream: Transport<S>,
+pub(super) struct Conn<N: Net> {
+    pub(super) key: ConnKey,
+    pub(super) stream: Transport<MeteredStream<N::Stream>>,
     pub(super) slot: PoolSlot,
     pub(super) state: ConnState,
     /// The exchange of the call that the connection serves, or of the answer that it drains; else the last one, which is
@@ -42,7 +46,7 @@ pub(super) struct Conn<S> {
     pub(super) wait: Wait,
     /// Why reading has paused although there may be more to read.
     pub(super) read_pause: Option<ReadPause>,
-    /// The connection is in `Reactor::left_over.sends`.
+    /// The connection is in `Common::left_over.sends`.
     pub(super) send_deferred: bool,
     /// The peer has closed its side, or the connection has failed.
     pub(super) closed: bool,
@@ -52,7 +56,7 @@ pub(super) struct Conn<S> {
     pub(super) armed: Armed,
 }
 
-impl<S> Conn<S> {
+impl<N: Net> Conn<N> {
     /// Whether a look into the socket must precede a request on a connection that has served before: bytes that lie
     /// there would be taken for the answer. A look costs a system call. So only requests that are not idempotent need
     /// one, and requests after a response that a stray body may follow. For others, the events must be enough. A
@@ -81,6 +85,19 @@ impl<S> Conn<S> {
         matches!(self.state, ConnState::Busy(front) if front == call)
     }
 
+    /// Takes the call off the connection, and abandons the answer.
+    pub(super) fn drop_answer<C>(&mut self, common: &mut Common<N, C>, until: Time) {
+        if let ConnState::Busy(call) = self.state {
+            let mut response = common.spares.take_response();
+            self.exchange.discard();
+            if let Some(call) = common.calls.get_mut(call) {
+                response.continue_from(&mut call.response);
+            }
+            self.state = ConnState::Draining(response, until);
+            self.arm_by(self.draining_due(until), &mut common.timers);
+        }
+    }
+
     /// The exchange is over: the client decides what comes next.
     #[inline]
     pub(super) fn await_decision(&mut self, spares: &mut Spares) {
@@ -88,6 +105,117 @@ impl<S> Conn<S> {
             std::mem::replace(&mut self.state, ConnState::AwaitingDecision)
         {
             spares.put_response(response);
+        }
+    }
+
+    /// Makes sure that the timer of a busy connection fires in time.
+    #[inline]
+    pub(super) fn arm<C>(&mut self, common: &mut Common<N, C>) {
+        // Nearly always, the timer of the last idle time fires before any limit of this call.
+        if !self.is_armed_by(common.soonest) {
+            self.arm_anew(common);
+        }
+    }
+
+    /// Makes sure that the timer of the connection fires when the present wait ends.
+    pub(super) fn arm_anew<C>(&mut self, common: &mut Common<N, C>) {
+        if let Some((at, _)) = self.due(common) {
+            self.arm_by(at, &mut common.timers);
+        }
+    }
+
+    /// Makes sure that the timer of the connection fires at that time or before.
+    #[inline]
+    pub(super) fn arm_by(&mut self, at: Time, timers: &mut Timers) {
+        timers.arm(TimerOwner::Conn(self.key), &mut self.armed, at);
+    }
+
+    /// Takes an idle connection out of the order of the idle connections.
+    #[inline]
+    pub(super) fn leave_idle_order(&mut self, order: &mut Option<Queue<ConnKey>>) {
+        if let (Some(ticket), Some(order)) = (self.idle_ticket.take(), order) {
+            order.remove(ticket);
+        }
+    }
+
+    /// Handles an event of the network. Returns the end of a response, if that is what the event brings.
+    ///
+    /// # Errors
+    /// Why the connection has ended.
+    #[inline(always)] // into its only caller
+    pub(super) fn handle_event<C>(
+        &mut self,
+        common: &mut Common<N, C>,
+        event: Event,
+    ) -> Result<Option<ReactorEvent>, ErrorKind> {
+        self.closed |= event.closed;
+        match &self.state {
+            ConnState::Busy(_) | ConnState::Draining(..) => {
+                let sends = || match &self.pipeline {
+                    Some(pipeline) => pipeline.is_stuck(),
+                    None => self.exchange.is_sending(),
+                };
+                if event.writable && sends() {
+                    self.drive_send(common)?;
+                }
+                if event.readable {
+                    return self.read(common);
+                }
+            }
+            ConnState::Connecting { .. } => self.check_connected(common, event.readable)?,
+            ConnState::Idle(_) if event.readable => self.check_idle(common)?,
+            ConnState::Handshaking(_) => self.drive_handshakes(common)?,
+            ConnState::Idle(_) | ConnState::AwaitingDecision => {}
+        }
+        Ok(None)
+    }
+
+    /// Handles the end of the connect.
+    fn check_connected<C>(
+        &mut self,
+        common: &mut Common<N, C>,
+        readable: bool,
+    ) -> Result<(), ErrorKind> {
+        let ConnState::Connecting {
+            opening,
+            needs_handshakes,
+            ..
+        } = self.state
+        else {
+            return Ok(());
+        };
+        if !common.net.connected(self.stream.stream())? {
+            return Ok(());
+        }
+        // No call shares the endpoints yet.
+        if let Some(endpoints) = Arc::get_mut(&mut self.endpoints) {
+            endpoints.local = common.net.local_address(self.stream.stream());
+        }
+        // Bytes that came together with the connection cause no event of their own. They are read after the first request
+        // is sent, whose answer they are: a server that is full says so at once.
+        if readable && !needs_handshakes {
+            self.early = true;
+            self.defer_read(common);
+        }
+        self.state = ConnState::AwaitingDecision;
+        let conn = self.key;
+        let connected = ReactorEvent::Connected { opening, conn };
+        common.events.push_back(connected);
+        Ok(())
+    }
+
+    /// An idle connection ends with any byte from the peer, the end of the stream or an error.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub(super) fn check_idle<C>(&mut self, common: &mut Common<N, C>) -> Result<(), ErrorKind> {
+        match self.look(&mut common.net, &mut common.buffer) {
+            Look::Nothing => Ok(()),
+            Look::More => {
+                self.defer_read(common);
+                Ok(())
+            }
+            Look::Bytes | Look::Ended => Err(PeerFault::Empty.into()),
         }
     }
 
@@ -178,179 +306,4 @@ pub(crate) struct Opened {
     pub(crate) tls_info: Option<TlsInfo>,
     /// The status and the head of the proxy's answer to CONNECT.
     pub(crate) proxy_answer: Option<(u16, Box<[u8]>)>,
-}
-
-impl<N: Net, C> Reactor<N, C> {
-    /// The connection that has been idle for longest.
-    pub(crate) fn oldest_idle(&self) -> Option<ConnKey> {
-        self.idle_order.as_ref()?.front()
-    }
-
-    /// All idle connections.
-    pub(crate) fn idle_conns(&self) -> Vec<ConnKey> {
-        self.conns
-            .keys_of(|conn| matches!(conn.state, ConnState::Idle(_)))
-    }
-
-    pub(crate) fn remote(&self, conn: ConnKey) -> Option<&Address> {
-        self.conns.get(conn).map(|conn| &conn.endpoints.remote)
-    }
-
-    /// Whether a connection has been idle or has served before.
-    pub(crate) fn has_served(&self, conn: ConnKey) -> bool {
-        self.conns.get(conn).is_some_and(|conn| conn.reused)
-    }
-
-    pub(crate) fn local(&self, conn: ConnKey) -> Option<&Address> {
-        self.conns.get(conn)?.endpoints.local.as_ref()
-    }
-
-    pub(crate) fn opened(&self, conn: ConnKey) -> Option<&Opened> {
-        self.conns.get(conn)?.opened.as_deref()
-    }
-
-    pub(crate) fn slot(&self, conn: ConnKey) -> Option<PoolSlot> {
-        self.conns.get(conn).map(|conn| conn.slot)
-    }
-
-    /// Limits the waits for a first byte on a connection, unless the call has a limit of its own.
-    pub(crate) fn set_first_byte_limit(&mut self, conn: ConnKey, limit: Duration) {
-        if let Some(conn) = self.conns.get_mut(conn) {
-            conn.wait.first_byte_limit = Some(limit);
-        }
-    }
-
-    /// Leaves a connection idle until that time. The reactor still watches the connection.
-    pub(crate) fn idle(&mut self, key: ConnKey, until: Time) {
-        if let Some(conn) = self.conns.get_mut(key) {
-            conn.state = ConnState::Idle(until);
-            // What comes from now on is no answer.
-            conn.early = false;
-            if !std::mem::replace(&mut conn.reused, true) {
-                conn.opened = None; // only the report of a call that waited for the opening has it
-            }
-            if let (None, Some(order)) = (conn.idle_ticket, &mut self.idle_order) {
-                conn.idle_ticket = Some(order.push_back(key));
-            }
-            self.timers
-                .arm(TimerOwner::Conn(key), &mut conn.armed, until);
-            // The peer may have sent something already. Look now: a call may get the connection before the next
-            // iteration.
-            if conn.read_pause == Some(ReadPause::Budget) {
-                self.check_idle(key);
-            }
-        }
-    }
-
-    /// An idle connection ends with any byte from the peer, the end of the stream or an error.
-    pub(super) fn check_idle(&mut self, key: ConnKey) {
-        match self.look(key) {
-            None | Some(Look::Nothing) => {}
-            Some(Look::More) => self.defer_read(key),
-            Some(Look::Bytes | Look::Ended) => {
-                if let Some(slot) = self.close(key) {
-                    self.reactor_events.push_back(ReactorEvent::Lost(slot));
-                }
-            }
-        }
-    }
-
-    pub(crate) fn close(&mut self, key: ConnKey) -> Option<PoolSlot> {
-        let conn = self.remove_conn(key)?;
-        conn.stream.close(&mut self.net);
-        if let ConnState::Draining(response, _) = conn.state {
-            self.spares.put_response(response);
-        }
-        self.report_unanswered(conn.pipeline, &conn.endpoints.remote);
-        Some(conn.slot)
-    }
-
-    /// Takes a connection out of the engine, for another protocol, and gives it to the caller in the response.
-    pub(crate) fn hand_over(&mut self, key: ConnKey, call: CallKey) {
-        let conn = self.remove_conn(key);
-        let transport = conn.and_then(|conn| conn.stream.map(|stream| self.net.release(stream)));
-        if let (Some(transport), Some(call)) = (transport, self.call(call)) {
-            let early = std::mem::take(call.response.body_buffer());
-            let upgraded = Upgraded::new(transport, early);
-            call.response.set_switched(Box::new(upgraded));
-        }
-    }
-
-    /// Closes a connection because of an error, and reports what that means for its calls.
-    pub(super) fn fail(&mut self, key: ConnKey, kind: ErrorKind) {
-        let Some(mut conn) = self.remove_conn(key) else {
-            return;
-        };
-        let state = std::mem::replace(&mut conn.state, ConnState::AwaitingDecision);
-        let pipeline = conn.pipeline.as_deref();
-        if pipeline.is_some_and(|pipeline| pipeline.is_broken_by(&kind)) {
-            self.reactor_events.push_back(match kind {
-                ErrorKind::Timeout(_) => ReactorEvent::PipeliningDoubted,
-                _ => ReactorEvent::PipeliningBroken,
-            });
-        }
-        let event = match state {
-            ConnState::Busy(call) if pipeline.is_some_and(Pipeline::is_front_unsent) => {
-                self.reactor_events.push_back(ReactorEvent::Lost(conn.slot));
-                // A connection that never served counts as an attempt, or the attempts would never end.
-                let never_served = pipeline.is_some_and(|pipeline| !pipeline.has_served());
-                ReactorEvent::Unanswered {
-                    call,
-                    sent: Sent::Nothing,
-                    error: never_served.then(|| conn.error(kind, Phase::Send, Sent::Nothing)),
-                }
-            }
-            ConnState::Busy(call) => {
-                let exchange = &conn.exchange;
-                // The head is reported even if the error came in the same read. The framing of a head with a body that
-                // is too long is sound.
-                let has_head = exchange.has_head()
-                    || matches!(kind, ErrorKind::Limit(LimitExceeded::BodyBytes(_)));
-                let is_wanted = match exchange.mode() {
-                    BodyMode::Stream => true,
-                    BodyMode::Buffer | BodyMode::Discard => self
-                        .calls
-                        .get(call)
-                        .is_some_and(|call| is_redirection(&call.response)),
-                };
-                if has_head && is_wanted {
-                    self.reactor_events.push_back(ReactorEvent::Head(call));
-                }
-                // A write error is the cause of the end that followed it.
-                let kind = match (conn.write_error.take(), kind) {
-                    (Some(error), ErrorKind::Io(_) | ErrorKind::Peer(PeerFault::Empty)) => {
-                        error.into()
-                    }
-                    (_, kind) => kind,
-                };
-                ReactorEvent::Failed {
-                    slot: conn.slot,
-                    call,
-                    error: conn.error(kind, conn.exchange.phase(), conn.exchange.sent()),
-                }
-            }
-            ConnState::Handshaking(handshakes) => ReactorEvent::HandshakeFailed {
-                opening: handshakes.opening,
-                error: conn.error(kind, handshakes.phase(), Sent::Nothing),
-            },
-            ConnState::Draining(response, _) => {
-                self.spares.put_response(response);
-                ReactorEvent::Lost(conn.slot)
-            }
-            ConnState::Connecting { .. } | ConnState::AwaitingDecision | ConnState::Idle(_) => {
-                ReactorEvent::Lost(conn.slot)
-            }
-        };
-        self.reactor_events.push_back(event);
-        conn.stream.close(&mut self.net);
-        self.report_unanswered(conn.pipeline, &conn.endpoints.remote);
-    }
-
-    pub(super) fn remove_conn(&mut self, key: ConnKey) -> Option<Conn<MeteredStream<N::Stream>>> {
-        let mut conn = self.conns.remove(key)?;
-        if let (Some(ticket), Some(order)) = (conn.idle_ticket.take(), &mut self.idle_order) {
-            order.remove(ticket);
-        }
-        Some(conn)
-    }
 }

@@ -2,23 +2,20 @@
 
 use super::conn::{Conn, ConnState, ReadPause};
 use super::timers::{Armed, TimerOwner};
-use super::{ActiveCall, CallKey, CallState, ConnKey, MeteredStream, Reactor, ReactorEvent};
-use crate::error::{Phase, TimeLimit};
+use super::{ActiveCall, CallKey, CallState, Common, ReactorEvent};
+use crate::error::{ErrorKind, Phase, TimeLimit};
 use crate::net::Net;
 use crate::time::Time;
 
-impl<N: Net, C> Reactor<N, C> {
+impl<N: Net> Conn<N> {
     /// When the present wait of a connection ends, and by which limit.
-    pub(super) fn conn_due(
-        &self,
-        conn: &Conn<MeteredStream<N::Stream>>,
-    ) -> Option<(Time, Option<TimeLimit>)> {
+    pub(super) fn due<C>(&self, common: &Common<N, C>) -> Option<(Time, Option<TimeLimit>)> {
         // The peer is not to blame for a wait that our own rate of bytes causes.
-        let (held, resumed_at) = self.net.held_back(conn.stream.stream());
+        let (held, resumed_at) = common.net.held_back(self.stream.stream());
         let after = |since: Time| resumed_at.map_or(since, |at| at.max(since));
-        match &conn.state {
+        match &self.state {
             ConnState::Idle(until) => Some((*until, None)),
-            ConnState::Draining(_, until) => Some((conn.draining_due(*until), None)),
+            ConnState::Draining(_, until) => Some((self.draining_due(*until), None)),
             ConnState::Connecting { due, .. } => due.map(|at| (at, None)),
             ConnState::Handshaking(_) if held => None,
             ConnState::Handshaking(handshakes) => {
@@ -28,17 +25,17 @@ impl<N: Net, C> Reactor<N, C> {
             }
             ConnState::AwaitingDecision => None,
             ConnState::Busy(call) => {
-                let (exchange, deadline) = (&conn.exchange, conn.wait.deadline);
+                let (exchange, deadline) = (&self.exchange, self.wait.deadline);
                 // The peer is not to blame for the pace of the consumer, or of the source of the request's body.
                 let is_excused = held
-                    || conn.read_pause == Some(ReadPause::Consumer)
+                    || self.read_pause == Some(ReadPause::Consumer)
                     || exchange.awaits_source();
                 let timed = match is_excused {
                     true => deadline.map(|at| (at, TimeLimit::Total)),
-                    false => self.exchange_due(conn, *call, after(conn.wait.since), deadline),
+                    false => self.exchange_due(common, *call, after(self.wait.since), deadline),
                 };
                 let timed = timed.map(|(at, limit)| (at, Some(limit)));
-                let proceed = conn.wait.continue_at.map(|at| (at, None));
+                let proceed = self.wait.continue_at.map(|at| (at, None));
                 timed.into_iter().chain(proceed).min_by_key(|due| due.0)
             }
         }
@@ -47,66 +44,71 @@ impl<N: Net, C> Reactor<N, C> {
     /// When a wait for the peer ends that began at `since`: by the limits of the call or of the client, by the adaptive
     /// limit of the host, or by the deadline.
     #[inline]
-    fn exchange_due(
+    fn exchange_due<C>(
         &self,
-        conn: &Conn<MeteredStream<N::Stream>>,
+        common: &Common<N, C>,
         call: CallKey,
         since: Time,
         deadline: Option<Time>,
     ) -> Option<(Time, TimeLimit)> {
-        let phase = conn.exchange.phase();
-        let own = self.calls.get(call).filter(|_| conn.wait.has_own_limits);
+        let phase = self.exchange.phase();
+        let own = common.calls.get(call).filter(|_| self.wait.has_own_limits);
         let timeouts = match own {
-            Some(call) => call.timeouts(&self.settings),
-            None => &self.settings.timeouts,
+            Some(call) => call.timeouts(&common.settings),
+            None => &common.settings.timeouts,
         };
         let due = timeouts.due(phase, since, deadline);
         let is_adaptive =
             phase == Phase::FirstByte && !own.is_some_and(ActiveCall::has_own_first_byte_limit);
-        let adaptive = conn.wait.first_byte_limit.filter(|_| is_adaptive);
+        let adaptive = self.wait.first_byte_limit.filter(|_| is_adaptive);
         let adaptive = adaptive.and_then(|limit| since.checked_add(limit));
         let adaptive = adaptive.map(|at| (at, TimeLimit::Adaptive));
         due.into_iter().chain(adaptive).min_by_key(|due| due.0)
     }
 
-    /// Makes sure that the timer of a busy connection fires in time.
-    pub(super) fn arm_conn(&mut self, key: ConnKey) {
-        let Some(conn) = self.conns.get(key) else {
-            return;
+    /// Handles the timer of the connection.
+    pub(super) fn handle_timer<C>(&mut self, common: &mut Common<N, C>) -> Result<(), ErrorKind> {
+        self.armed = Armed::default();
+        let Some((at, limit)) = self.due(common) else {
+            return Ok(());
         };
-        if conn.is_armed_by(self.soonest) {
-            return; // nearly always: the timer of the last idle time fires before any limit of this call
+        if at > common.now {
+            self.arm_by(at, &mut common.timers);
+            return Ok(());
         }
-        self.arm_conn_anew(key);
-    }
-
-    /// Makes sure that the timer of a connection fires when the present wait ends.
-    pub(super) fn arm_conn_anew(&mut self, key: ConnKey) {
-        let due = self.conns.get(key).and_then(|conn| self.conn_due(conn));
-        if let (Some((at, _)), Some(conn)) = (due, self.conns.get_mut(key)) {
-            self.timers.arm(TimerOwner::Conn(key), &mut conn.armed, at);
-        }
-    }
-
-    pub(super) fn handle_timers(&mut self) {
-        loop {
-            let (conns, calls) = (&self.conns, &self.calls);
-            let owners = conns.len() + calls.len();
-            let armed = |owner: TimerOwner| match owner {
-                TimerOwner::Conn(key) => conns.get(key).map(|conn| conn.armed),
-                TimerOwner::Call(key) => calls.get(key).map(|call| call.armed),
-                _ => None, // the client's
-            };
-            match self.timers.pop(self.now, owners, armed) {
-                Some(TimerOwner::Conn(key)) => self.handle_conn_timer(key),
-                Some(TimerOwner::Call(key)) => self.handle_call_timer(key),
-                Some(owner) => self.reactor_events.push_back(ReactorEvent::Timer(owner)),
-                None => return,
+        let conn = self.key;
+        match (&self.state, limit) {
+            (ConnState::Handshaking(_), _) => return Err(TimeLimit::Handshake.into()),
+            (ConnState::Idle(_), _) => common.events.push_back(ReactorEvent::IdleDue(conn)),
+            (ConnState::Draining(_, until), _) if *until > common.now => {
+                self.check_deadlines(common);
             }
+            (ConnState::Draining(..), _) => return Err(TimeLimit::Total.into()),
+            (ConnState::Busy(..), Some(TimeLimit::Total)) if self.pipeline.is_some() => {
+                self.check_deadlines(common);
+            }
+            (&ConnState::Busy(call), Some(limit)) => {
+                let timed_out = ReactorEvent::TimedOut { conn, call, limit };
+                common.events.push_back(timed_out);
+            }
+            (ConnState::Busy(_), None) => {
+                self.exchange.handle_continue_timeout();
+                self.wait.continue_at = None;
+                self.drive_send(common)?;
+            }
+            (&ConnState::Connecting { opening, .. }, _) => {
+                let due = ReactorEvent::Timer(TimerOwner::Opening(opening));
+                common.events.push_back(due);
+            }
+            (ConnState::AwaitingDecision, _) => {}
         }
+        Ok(())
     }
+}
 
-    fn handle_call_timer(&mut self, key: CallKey) {
+impl<N: Net, C> Common<N, C> {
+    /// Handles the timer of a call.
+    pub(super) fn handle_call_timer(&mut self, key: CallKey) {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
@@ -115,7 +117,7 @@ impl<N: Net, C> Reactor<N, C> {
             CallState::Waiting { since, .. } => since,
             CallState::Pausing { until, .. } if until <= self.now => {
                 let over = ReactorEvent::PauseOver(key);
-                return self.reactor_events.push_back(over);
+                return self.events.push_back(over);
             }
             CallState::Pausing { until, .. } => {
                 let owner = TimerOwner::Call(key);
@@ -128,53 +130,10 @@ impl<N: Net, C> Reactor<N, C> {
         match timeouts.due(Phase::Queue, since, call.deadline) {
             Some((at, limit)) if at <= self.now => {
                 let over = ReactorEvent::WaitOver(key, limit);
-                self.reactor_events.push_back(over);
+                self.events.push_back(over);
             }
             Some((at, _)) => self.timers.arm(TimerOwner::Call(key), &mut call.armed, at),
             None => {}
-        }
-    }
-
-    fn handle_conn_timer(&mut self, key: ConnKey) {
-        let due = self.conns.get(key).and_then(|conn| self.conn_due(conn));
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        conn.armed = Armed::default();
-        let Some((at, limit)) = due else {
-            return;
-        };
-        if at > self.now {
-            let owner = TimerOwner::Conn(key);
-            return self.timers.arm(owner, &mut conn.armed, at);
-        }
-        match (&mut conn.state, limit) {
-            (ConnState::Handshaking(_), _) => self.fail(key, TimeLimit::Handshake.into()),
-            (ConnState::Idle(_), _) => self.reactor_events.push_back(ReactorEvent::IdleDue(key)),
-            (ConnState::Draining(_, until), _) if *until > self.now => self.check_deadlines(key),
-            (ConnState::Draining(..), _) => self.fail(key, TimeLimit::Total.into()),
-            (ConnState::Busy(..), Some(TimeLimit::Total)) if conn.pipeline.is_some() => {
-                self.check_deadlines(key);
-            }
-            (ConnState::Busy(call), Some(limit)) => {
-                let call = *call;
-                self.reactor_events.push_back(ReactorEvent::TimedOut {
-                    conn: key,
-                    call,
-                    limit,
-                });
-            }
-            (ConnState::Busy(_), None) => {
-                conn.exchange.handle_continue_timeout();
-                conn.wait.continue_at = None;
-                self.drive_send(key);
-                self.arm_conn(key);
-            }
-            (&mut ConnState::Connecting { opening, .. }, _) => {
-                let due = ReactorEvent::Timer(TimerOwner::Opening(opening));
-                self.reactor_events.push_back(due);
-            }
-            (ConnState::AwaitingDecision, _) => {}
         }
     }
 }

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::conn::ConnState;
+use super::conn::{Conn, ConnState};
 use super::read::READS_PER_ITERATION;
-use super::{ConnKey, Opened, OpeningKey, Reactor, ReactorEvent};
+use super::{Common, Opened, OpeningKey, ReactorEvent};
 use crate::address::bare;
 use crate::error::{ErrorKind, Phase, ProxyFault};
 use crate::net::Net;
@@ -186,77 +186,67 @@ impl Handshakes {
     }
 }
 
-impl<N: Net, C> Reactor<N, C> {
+impl<N: Net> Conn<N> {
     /// Begins the handshakes of a connection that is up.
-    pub(crate) fn begin_handshakes(
+    pub(super) fn begin_handshakes<C>(
         &mut self,
-        key: ConnKey,
+        common: &mut Common<N, C>,
         opening: OpeningKey,
         steps: Arc<[Step]>,
         limit: Option<Duration>,
-    ) {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
+    ) -> Result<(), ErrorKind> {
         let mut handshakes = Box::new(Handshakes {
             opening,
             steps,
             at: 0,
             machine: Machine::Done,
-            since: self.now,
+            since: common.now,
             limit,
             opened: Opened::default(),
             messages: Vec::new(),
         });
-        let begun = handshakes.begin(&mut conn.stream);
-        conn.state = ConnState::Handshaking(handshakes);
-        match begun {
-            Ok(()) => self.drive_handshakes(key),
-            Err(kind) => self.fail(key, kind),
-        }
+        let begun = handshakes.begin(&mut self.stream);
+        self.state = ConnState::Handshaking(handshakes);
+        begun?;
+        self.drive_handshakes(common)
     }
 
-    pub(super) fn drive_handshakes(&mut self, key: ConnKey) {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
+    /// Goes on with the handshakes.
+    pub(super) fn drive_handshakes<C>(
+        &mut self,
+        common: &mut Common<N, C>,
+    ) -> Result<(), ErrorKind> {
+        let ConnState::Handshaking(handshakes) = &mut self.state else {
+            return Ok(());
         };
-        let ConnState::Handshaking(handshakes) = &mut conn.state else {
-            return;
-        };
-        let driven = handshakes.drive(&mut conn.stream, &mut self.net, &mut self.buffer, self.now);
+        let (net, buffer) = (&mut common.net, &mut common.buffer);
+        let driven = handshakes.drive(&mut self.stream, net, buffer, common.now);
         for message in handshakes.messages.drain(..) {
-            let endpoints = Arc::clone(&conn.endpoints);
-            self.reactor_events
-                .push_back(ReactorEvent::Tunnel { endpoints, message });
+            let endpoints = Arc::clone(&self.endpoints);
+            let tunnel = ReactorEvent::Tunnel { endpoints, message };
+            common.events.push_back(tunnel);
         }
-        match driven {
-            Ok(HandshakeProgress::Done) => {
+        match driven? {
+            HandshakeProgress::Done => {
                 let opening = handshakes.opening;
                 let mut opened = std::mem::take(&mut handshakes.opened);
-                opened.tls_info = conn.stream.info();
-                conn.opened = Some(Box::new(opened));
-                conn.state = ConnState::AwaitingDecision;
+                opened.tls_info = self.stream.info();
+                self.opened = Some(Box::new(opened));
+                self.state = ConnState::AwaitingDecision;
                 // Bytes that came together with the end of the handshake cause no event of their own.
-                self.defer_read(key);
-                self.reactor_events
-                    .push_back(ReactorEvent::Ready { opening, conn: key });
+                self.defer_read(common);
+                let conn = self.key;
+                let ready = ReactorEvent::Ready { opening, conn };
+                common.events.push_back(ready);
             }
-            Ok(progress) => {
+            progress => {
                 if progress == HandshakeProgress::Budget {
-                    self.defer_read(key);
+                    self.defer_read(common);
                 }
-                self.arm_conn_anew(key);
+                self.arm_anew(common);
             }
-            Err(kind) => self.fail(key, kind),
         }
-    }
-
-    /// The phase of a connection that is in its handshakes.
-    pub(crate) fn handshake_phase(&self, key: ConnKey) -> Option<Phase> {
-        match &self.conns.get(key)?.state {
-            ConnState::Handshaking(handshakes) => Some(handshakes.phase()),
-            _ => None,
-        }
+        Ok(())
     }
 }
 

@@ -10,11 +10,10 @@
 
 mod body_memory;
 mod call;
+mod commands;
 mod conn;
-mod connect;
 mod deadlines;
 mod event;
-mod exchange;
 mod handshake;
 mod key;
 mod meter;
@@ -40,28 +39,36 @@ pub(crate) use event::ReactorEvent;
 pub(crate) use handshake::{ProxyMessage, Step};
 pub(crate) use key::{CallKey, ConnKey, HostKey, OpeningKey, of};
 pub(crate) use meter::ByteRates;
-use meter::{Metered, MeteredStream};
+use meter::Metered;
 pub(crate) use overrides::Overrides;
+use pipeline::Pipeline;
 pub(crate) use pipeline::{Batching, GiveUpOutcome};
+use read::is_redirection;
 pub(crate) use slab::Slab;
 use spares::Spares;
 use timers::Timers;
 pub(crate) use timers::{Armed, TimerOwner};
 
+use crate::error::{ErrorKind, LimitExceeded, PeerFault, Phase, Sent};
 use crate::net::{Event, Net, SocketOptions};
 use crate::policy::Timeouts;
 use crate::policy::queue::Queue;
-use crate::proto::{Exchange, Limits, Panic};
+use crate::proto::{BodyMode, Exchange, Limits, Panic};
 use crate::time::Time;
 
 /// The event loop of one client. `C` is what the client keeps of each call.
 pub(crate) struct Reactor<N: Net, C> {
+    conns: Slab<Conn<N>, of::Conn>,
+    polled: Polled,
+    pub(crate) common: Common<N, C>,
+}
+
+/// What all connections have in common, and work with.
+pub(crate) struct Common<N: Net, C> {
     pub(crate) net: Metered<N>,
-    conns: Slab<Conn<MeteredStream<N::Stream>>, of::Conn>,
     calls: Slab<ActiveCall<C>, of::Call>,
     pub(crate) timers: Timers,
-    polled: Polled,
-    reactor_events: VecDeque<ReactorEvent>,
+    events: VecDeque<ReactorEvent>,
     left_over: LeftOver,
     pub(crate) pipelining: Pipelining,
     buffer: Box<[u8]>,
@@ -154,53 +161,56 @@ impl<N: Net, C> Reactor<N, C> {
     pub(crate) fn new(net: N, settings: Settings) -> Self {
         let now = Time::of(net.now());
         Self {
-            net: Metered::new(net, settings.bytes),
             conns: Slab::new(),
-            calls: Slab::new(),
-            timers: Timers::default(),
             polled: Polled {
                 at: now,
                 events: Vec::new(),
                 handled: 0,
                 goes_on: false,
             },
-            reactor_events: VecDeque::new(),
-            left_over: LeftOver::default(),
-            pipelining: Pipelining::default(),
-            buffer: vec![0; READ_BUFFER].into_boxed_slice(),
-            idle_order: settings.idle_order.then(Queue::new),
-            spares: Spares::default(),
-            body_memory: BodyMemory::new(settings.held_bytes),
-            now,
-            soonest: now,
-            panic: None,
-            settings,
+            common: Common {
+                net: Metered::new(net, settings.bytes),
+                calls: Slab::new(),
+                timers: Timers::default(),
+                events: VecDeque::new(),
+                left_over: LeftOver::default(),
+                pipelining: Pipelining::default(),
+                buffer: vec![0; READ_BUFFER].into_boxed_slice(),
+                idle_order: settings.idle_order.then(Queue::new),
+                spares: Spares::default(),
+                body_memory: BodyMemory::new(settings.held_bytes),
+                now,
+                soonest: now,
+                panic: None,
+                settings,
+            },
         }
     }
 
     /// The time of this iteration.
     pub(crate) fn now(&self) -> Time {
-        self.now
+        self.common.now
     }
 
     /// The time now, where the time of the iteration is not exact enough.
     pub(crate) fn clock(&self) -> Time {
-        Time::of(self.net.now()).max(self.now)
+        Time::of(self.common.net.now()).max(self.now())
     }
 
     /// Reads the clock, for a new iteration. True if so much time has passed since the last poll that peers may have
     /// closed idle connections meanwhile.
     pub(crate) fn begin_iteration(&mut self) -> bool {
         self.read_clock();
-        self.now.saturating_duration_since(self.polled.at) > STALE_AFTER
+        self.now().saturating_duration_since(self.polled.at) > STALE_AFTER
     }
 
     fn read_clock(&mut self) {
-        self.now = Time::of(self.net.now());
-        let shortest = self.settings.timeouts.shortest();
-        let soonest = shortest.and_then(|limit| self.now.checked_add(limit));
+        let common = &mut self.common;
+        common.now = Time::of(common.net.now());
+        let shortest = common.settings.timeouts.shortest();
+        let soonest = shortest.and_then(|limit| common.now.checked_add(limit));
         // Without limits, one day: a needless timer once a day costs nothing.
-        self.soonest = soonest.unwrap_or(self.now + Duration::from_secs(86_400));
+        common.soonest = soonest.unwrap_or(common.now + Duration::from_secs(86_400));
     }
 
     /// The next event for the client: what is queued first, and then what the next event of the network causes. So the
@@ -208,14 +218,14 @@ impl<N: Net, C> Reactor<N, C> {
     #[inline(always)] // on the path of every call
     pub(crate) fn next_event(&mut self) -> Option<ReactorEvent> {
         loop {
-            if let Some(event) = self.reactor_events.pop_front() {
+            if let Some(event) = self.common.events.pop_front() {
                 return Some(event);
             }
             if let Some(&event) = self.polled.events.get(self.polled.handled) {
                 self.polled.handled += 1;
                 match self.handle_event(event) {
-                    Some(event) if self.reactor_events.is_empty() => return Some(event),
-                    event => self.reactor_events.extend(event),
+                    Some(event) if self.common.events.is_empty() => return Some(event),
+                    event => self.common.events.extend(event),
                 }
             } else if std::mem::take(&mut self.polled.goes_on) {
                 self.go_on();
@@ -231,64 +241,21 @@ impl<N: Net, C> Reactor<N, C> {
         if self.polled.goes_on {
             // A panic in a user's callback, or a poll that failed, has left some of the last poll.
             let left = std::iter::from_fn(|| self.next_event()).collect();
-            self.reactor_events = left;
+            self.common.events = left;
         }
         self.flush();
         let until = until.into_iter().chain(self.next_due()).min();
-        let timeout = until.map(|at| at.saturating_duration_since(self.now));
+        let timeout = until.map(|at| at.saturating_duration_since(self.now()));
         self.polled.events.clear();
         (self.polled.handled, self.polled.goes_on) = (0, true);
-        let LeftOver { reads, sends } = &mut self.left_over;
+        let LeftOver { reads, sends } = &mut self.common.left_over;
         for deferred in [reads, sends] {
             std::mem::swap(&mut deferred.next, &mut deferred.now);
         }
-        let polled = self.net.poll(&mut self.polled.events, timeout);
+        let polled = self.common.net.poll(&mut self.polled.events, timeout);
         self.read_clock();
-        self.polled.at = self.now;
+        self.polled.at = self.now();
         polled
-    }
-
-    /// Goes on with what the last iteration has left, and handles the timers.
-    fn go_on(&mut self) {
-        self.read_on();
-        let mut unsent = std::mem::take(&mut self.left_over.sends.now);
-        for key in unsent.drain(..) {
-            if let Some(conn) = self.conns.get_mut(key) {
-                conn.send_deferred = false;
-            }
-            self.drive_send(key);
-            self.arm_conn(key);
-        }
-        self.left_over.sends.now = unsent; // with its memory
-        self.handle_timers();
-    }
-
-    /// When a poll ends, even if the network has no event.
-    fn next_due(&self) -> Option<Time> {
-        if !self.left_over.reads.next.is_empty() || !self.left_over.sends.next.is_empty() {
-            return Some(self.now);
-        }
-        let flush = match self.pipelining.unflushed.is_empty() {
-            true => None,
-            false => self.flush_due(),
-        };
-        self.timers.next().into_iter().chain(flush).min()
-    }
-
-    /// When the next poll should begin, even if the network's [descriptor](Net::descriptor) does not become readable.
-    pub(crate) fn next_poll(&mut self) -> Option<Time> {
-        if self.polled.events.len() >= FULL_POLL {
-            // There may be more events, which the descriptor does not announce again.
-            return Some(self.now);
-        }
-        let resume = self.net.next_resume().map(Time::of);
-        self.next_due().into_iter().chain(resume).min()
-    }
-
-    /// A panic of the source of a body, since the last call of this method. Its call has failed.
-    #[inline]
-    pub(crate) fn take_panic(&mut self) -> Option<Panic> {
-        self.panic.take()
     }
 
     /// Handles an event of the network. Returns the end of a response, if that is what the event brings.
@@ -296,34 +263,193 @@ impl<N: Net, C> Reactor<N, C> {
     fn handle_event(&mut self, event: Event) -> Option<ReactorEvent> {
         let key = token::key_of(event.token, &self.conns)?;
         let conn = self.conns.get_mut(key)?;
-        conn.closed |= event.closed;
-        match &conn.state {
-            ConnState::Busy(_) | ConnState::Draining(..) => {
-                let sends = || match &conn.pipeline {
-                    Some(pipeline) => pipeline.is_stuck(),
-                    None => conn.exchange.is_sending(),
-                };
-                if event.writable && sends() {
-                    self.drive_send(key);
-                    self.arm_conn(key);
-                }
-                if event.readable {
-                    return self.read(key);
+        match conn.handle_event(&mut self.common, event) {
+            Ok(event) => event,
+            Err(kind) => {
+                self.fail(key, kind);
+                None
+            }
+        }
+    }
+
+    /// Goes on with what the last iteration has left, and handles the timers.
+    fn go_on(&mut self) {
+        let mut unread = std::mem::take(&mut self.common.left_over.reads.now);
+        for key in unread.drain(..) {
+            self.drive(key, Conn::read_on);
+        }
+        self.common.left_over.reads.now = unread; // with its memory
+        let mut unsent = std::mem::take(&mut self.common.left_over.sends.now);
+        for key in unsent.drain(..) {
+            self.drive(key, Conn::send_on);
+        }
+        self.common.left_over.sends.now = unsent; // with its memory
+        self.handle_timers();
+    }
+
+    fn handle_timers(&mut self) {
+        loop {
+            let (conns, calls) = (&self.conns, &self.common.calls);
+            let owners = conns.len() + calls.len();
+            let armed = |owner: TimerOwner| match owner {
+                TimerOwner::Conn(key) => conns.get(key).map(|conn| conn.armed),
+                TimerOwner::Call(key) => calls.get(key).map(|call| call.armed),
+                _ => None, // the client's
+            };
+            match self.common.timers.pop(self.common.now, owners, armed) {
+                Some(TimerOwner::Conn(key)) => self.drive(key, Conn::handle_timer),
+                Some(TimerOwner::Call(key)) => self.common.handle_call_timer(key),
+                Some(owner) => self.common.events.push_back(ReactorEvent::Timer(owner)),
+                None => return,
+            }
+        }
+    }
+
+    /// Sends the gathered requests of each connection that has waited long enough or has gathered enough.
+    pub(crate) fn flush(&mut self) {
+        if self.common.pipelining.unflushed.is_empty() {
+            return;
+        }
+        let mut keys = std::mem::take(&mut self.common.pipelining.unflushed);
+        keys.retain(|&key| {
+            let mut waits = false;
+            self.drive(key, |conn, common| {
+                waits = conn.flush(common)?;
+                Ok(())
+            });
+            waits
+        });
+        keys.append(&mut self.common.pipelining.unflushed);
+        self.common.pipelining.unflushed = keys;
+    }
+
+    /// When a poll ends, even if the network has no event.
+    fn next_due(&self) -> Option<Time> {
+        let LeftOver { reads, sends } = &self.common.left_over;
+        if !reads.next.is_empty() || !sends.next.is_empty() {
+            return Some(self.now());
+        }
+        // When the next gathered requests must be sent.
+        let unflushed = self.common.pipelining.unflushed.iter();
+        let flush = unflushed.filter_map(|key| self.conns.get(*key)?.pipeline.as_ref()?.flush_at);
+        self.common.timers.next().into_iter().chain(flush).min()
+    }
+
+    /// When the next poll should begin, even if the network's [descriptor](Net::descriptor) does not become readable.
+    pub(crate) fn next_poll(&mut self) -> Option<Time> {
+        if self.polled.events.len() >= FULL_POLL {
+            // There may be more events, which the descriptor does not announce again.
+            return Some(self.now());
+        }
+        let resume = self.common.net.next_resume().map(Time::of);
+        self.next_due().into_iter().chain(resume).min()
+    }
+
+    /// A panic of the source of a body, since the last call of this method. Its call has failed.
+    #[inline]
+    pub(crate) fn take_panic(&mut self) -> Option<Panic> {
+        self.common.panic.take()
+    }
+
+    /// Lets a connection go on. If it has ended, it is closed.
+    fn drive(
+        &mut self,
+        key: ConnKey,
+        go_on: impl FnOnce(&mut Conn<N>, &mut Common<N, C>) -> Result<(), ErrorKind>,
+    ) {
+        if let Some(conn) = self.conns.get_mut(key)
+            && let Err(kind) = go_on(conn, &mut self.common)
+        {
+            self.fail(key, kind);
+        }
+    }
+
+    /// Closes a connection because of an error, and reports what that means for its calls.
+    #[cold]
+    fn fail(&mut self, key: ConnKey, kind: ErrorKind) {
+        let Some(mut conn) = self.remove_conn(key) else {
+            return;
+        };
+        let common = &mut self.common;
+        let state = std::mem::replace(&mut conn.state, ConnState::AwaitingDecision);
+        let pipeline = conn.pipeline.as_deref();
+        if pipeline.is_some_and(|pipeline| pipeline.is_broken_by(&kind)) {
+            common.events.push_back(match kind {
+                ErrorKind::Timeout(_) => ReactorEvent::PipeliningDoubted,
+                _ => ReactorEvent::PipeliningBroken,
+            });
+        }
+        let event = match state {
+            ConnState::Busy(call) if pipeline.is_some_and(Pipeline::is_front_unsent) => {
+                common.events.push_back(ReactorEvent::Lost(conn.slot));
+                // A connection that never served counts as an attempt, or the attempts would never end.
+                let never_served = pipeline.is_some_and(|pipeline| !pipeline.has_served());
+                ReactorEvent::Unanswered {
+                    call,
+                    sent: Sent::Nothing,
+                    error: never_served.then(|| conn.error(kind, Phase::Send, Sent::Nothing)),
                 }
             }
-            ConnState::Connecting { .. } => self.check_connected(key, event.readable),
-            ConnState::Idle(_) if event.readable => self.check_idle(key),
-            ConnState::Handshaking(_) => self.drive_handshakes(key),
-            ConnState::Idle(_) | ConnState::AwaitingDecision => {}
-        }
-        None
+            ConnState::Busy(call) => {
+                let exchange = &conn.exchange;
+                // The head is reported even if the error came in the same read. The framing of a head with a body that
+                // is too long is sound.
+                let has_head = exchange.has_head()
+                    || matches!(kind, ErrorKind::Limit(LimitExceeded::BodyBytes(_)));
+                let is_wanted = match exchange.mode() {
+                    BodyMode::Stream => true,
+                    BodyMode::Buffer | BodyMode::Discard => common
+                        .calls
+                        .get(call)
+                        .is_some_and(|call| is_redirection(&call.response)),
+                };
+                if has_head && is_wanted {
+                    common.events.push_back(ReactorEvent::Head(call));
+                }
+                // A write error is the cause of the end that followed it.
+                let kind = match (conn.write_error.take(), kind) {
+                    (Some(error), ErrorKind::Io(_) | ErrorKind::Peer(PeerFault::Empty)) => {
+                        error.into()
+                    }
+                    (_, kind) => kind,
+                };
+                ReactorEvent::Failed {
+                    slot: conn.slot,
+                    call,
+                    error: conn.error(kind, conn.exchange.phase(), conn.exchange.sent()),
+                }
+            }
+            ConnState::Handshaking(handshakes) => ReactorEvent::HandshakeFailed {
+                opening: handshakes.opening,
+                error: conn.error(kind, handshakes.phase(), Sent::Nothing),
+            },
+            ConnState::Draining(response, _) => {
+                common.spares.put_response(response);
+                ReactorEvent::Lost(conn.slot)
+            }
+            ConnState::Connecting { opening, .. } => ReactorEvent::ConnectFailed {
+                opening,
+                conn: key,
+                error: conn.error(kind, Phase::Connect, Sent::Nothing),
+            },
+            ConnState::AwaitingDecision | ConnState::Idle(_) => ReactorEvent::Lost(conn.slot),
+        };
+        common.events.push_back(event);
+        conn.stream.close(&mut common.net);
+        common.report_unanswered(conn.pipeline, &conn.endpoints.remote);
+    }
+
+    fn remove_conn(&mut self, key: ConnKey) -> Option<Conn<N>> {
+        let mut conn = self.conns.remove(key)?;
+        conn.leave_idle_order(&mut self.common.idle_order);
+        Some(conn)
     }
 }
 
 impl<N: Net, C> Drop for Reactor<N, C> {
     fn drop(&mut self) {
         for conn in self.conns.drain() {
-            conn.stream.close(&mut self.net);
+            conn.stream.close(&mut self.common.net);
         }
     }
 }

@@ -4,112 +4,116 @@
 use std::io;
 
 use super::body_memory::UNCOUNTED;
-use super::conn::{ConnState, ReadPause};
-use super::{CallKey, CallState, ConnKey, Reactor, ReactorEvent};
+use super::conn::{Conn, ConnState, ReadPause};
+use super::meter::Metered;
+use super::{Common, ReactorEvent};
 use crate::error::{ErrorKind, TlsFault};
 use crate::net::Net;
 use crate::net::transport::Transport;
 use crate::proto::{BodyMode, CloseReason, Exchange, Response, Reuse};
 
-impl<N: Net, C> Reactor<N, C> {
-    /// Goes on reading, after the consumer of a streamed body has taken bytes.
-    pub(crate) fn resume_read(&mut self, call: CallKey) {
-        let Some(call) = self.calls.get_mut(call) else {
-            return;
-        };
-        let CallState::OnConn(key) = call.state else {
-            return;
-        };
-        let waiting = call.response.body().len() - call.taken;
-        self.body_memory.set_waiting(&mut call.held, waiting);
-        if let Some(conn) = self.conns.get_mut(key)
-            && conn.read_pause == Some(ReadPause::Consumer)
-            && waiting < self.settings.stream_buffer
-        {
-            conn.read_pause = None;
-            conn.wait.since = self.now;
-            self.drive_read(key);
-        }
-    }
-
+impl<N: Net> Conn<N> {
     /// Looks, without the limits of the rates of bytes, whether a connection that expects nothing has bytes or has ended.
-    /// `None` if the connection does not exist any more.
-    pub(super) fn look(&mut self, key: ConnKey) -> Option<Look> {
-        let conn = self.conns.get_mut(key)?;
-        self.net.set_unlimited(true);
-        let read = conn.stream.read(&mut self.net, &mut self.buffer);
-        self.net.set_unlimited(false);
-        Some(match read {
+    pub(super) fn look(&mut self, net: &mut Metered<N>, buffer: &mut [u8]) -> Look {
+        net.set_unlimited(true);
+        let read = self.stream.read(net, buffer);
+        net.set_unlimited(false);
+        match read {
             Ok(1..) => Look::Bytes,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => match conn.stream.has_more()
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => match self.stream.has_more()
             {
                 true => Look::More,
                 false => Look::Nothing,
             },
             Ok(0) | Err(_) => Look::Ended,
-        })
+        }
     }
 
-    /// Lets a connection go on reading in the next iteration.
-    pub(super) fn defer_read(&mut self, key: ConnKey) {
-        if let Some(conn) = self.conns.get_mut(key)
-            && conn.read_pause.is_none()
-        {
-            conn.read_pause = Some(ReadPause::Budget);
-            self.left_over.reads.next.push(key);
+    /// Looks what follows a response that filled the last read.
+    pub(super) fn look_behind(&mut self, net: &mut Metered<N>, buffer: &mut [u8]) -> Look {
+        for _ in 0..LOOKS_BEHIND {
+            match self.look(net, buffer) {
+                Look::More => {}
+                look => return look,
+            }
+        }
+        Look::More
+    }
+
+    /// Whether the peer has sent bytes, or has ended the connection, which no event has reported or will report: behind a
+    /// response that filled the last read, and before a call on an idle connection.
+    #[cold]
+    pub(super) fn has_more(&mut self, net: &mut Metered<N>, buffer: &mut [u8]) -> bool {
+        self.look_behind(net, buffer) != Look::Nothing
+    }
+
+    /// Lets the connection go on reading in the next iteration.
+    pub(super) fn defer_read<C>(&mut self, common: &mut Common<N, C>) {
+        if self.read_pause.is_none() {
+            self.read_pause = Some(ReadPause::Budget);
+            common.left_over.reads.next.push(self.key);
+        }
+    }
+
+    /// Goes on reading, after the budget of the last iteration was used up.
+    pub(super) fn read_on<C>(&mut self, common: &mut Common<N, C>) -> Result<(), ErrorKind> {
+        if self.read_pause != Some(ReadPause::Budget) {
+            return Ok(());
+        }
+        self.read_pause = None;
+        match self.state {
+            ConnState::Idle(_) => self.check_idle(common),
+            ConnState::Handshaking(_) => self.drive_handshakes(common),
+            _ => self.drive_read(common),
         }
     }
 
     /// Reads as long as there is more and the budget of the iteration lasts.
-    pub(super) fn drive_read(&mut self, key: ConnKey) {
-        let event = self.read(key);
-        self.reactor_events.extend(event);
+    pub(super) fn drive_read<C>(&mut self, common: &mut Common<N, C>) -> Result<(), ErrorKind> {
+        let event = self.read(common)?;
+        common.events.extend(event);
+        Ok(())
     }
 
     /// As [`drive_read`](Self::drive_read). Returns the end of the response, if it has come, behind all events that are
     /// queued.
-    pub(super) fn read(&mut self, key: ConnKey) -> Option<ReactorEvent> {
+    pub(super) fn read<C>(
+        &mut self,
+        common: &mut Common<N, C>,
+    ) -> Result<Option<ReactorEvent>, ErrorKind> {
         for _ in 0..READS_PER_ITERATION {
-            match self.read_once(key) {
-                Ok(Progress::More) => {}
-                Ok(Progress::Budget) => break,
-                Ok(Progress::Drained) => {
-                    let conn = self.conns.get_mut(key);
-                    match conn.and_then(|conn| conn.write_error.take()) {
-                        Some(error) => self.fail(key, error.into()), // and no complete response has come
-                        None => self.arm_conn(key),
+            match self.read_once(common)? {
+                Progress::More => {}
+                Progress::Budget => break,
+                Progress::Drained => {
+                    if let Some(error) = self.write_error.take() {
+                        return Err(error.into()); // and no complete response has come
                     }
-                    return None;
+                    self.arm(common);
+                    return Ok(None);
                 }
-                Ok(Progress::Stop) => return None,
-                Ok(Progress::Complete(reuse, had_head)) => {
-                    return self.finish(key, had_head, reuse);
-                }
-                Err(kind) => {
-                    self.fail(key, kind);
-                    return None;
+                Progress::Stop => return Ok(None),
+                Progress::Complete(reuse, had_head) => {
+                    return Ok(self.finish(common, had_head, reuse));
                 }
             }
         }
-        self.defer_read(key);
-        self.arm_conn(key);
-        None
+        self.defer_read(common);
+        self.arm(common);
+        Ok(None)
     }
 
-    fn read_once(&mut self, key: ConnKey) -> Result<Progress, ErrorKind> {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return Ok(Progress::Stop);
-        };
-        if conn.read_pause == Some(ReadPause::Consumer) {
+    fn read_once<C>(&mut self, common: &mut Common<N, C>) -> Result<Progress, ErrorKind> {
+        if self.read_pause == Some(ReadPause::Consumer) {
             return Ok(Progress::Stop);
         }
-        if conn.pipeline.is_some() {
-            return self.read_pipeline(key);
+        if self.pipeline.is_some() {
+            return self.read_pipeline(common);
         }
-        let mut limits = &self.settings.limits;
-        let exchange = &mut conn.exchange;
-        let (mut call, response, held) = match &mut conn.state {
-            ConnState::Busy(call_key) => match self.calls.get_mut(*call_key) {
+        let mut limits = &common.settings.limits;
+        let exchange = &mut self.exchange;
+        let (mut call, response, held) = match &mut self.state {
+            ConnState::Busy(call_key) => match common.calls.get_mut(*call_key) {
                 Some(call) => {
                     let own = call.overrides.as_deref();
                     limits = own.and_then(|own| own.limits.as_ref()).unwrap_or(limits);
@@ -124,10 +128,10 @@ impl<N: Net, C> Reactor<N, C> {
         let had_head = exchange.has_head();
         if exchange.is_held() {
             exchange.handle_room(response, limits)?;
-            return Ok(self.resume_held(key));
+            return Ok(self.resume_held(common));
         }
         let (read, room) = match exchange.body_left() {
-            Some(left) if left >= DIRECT_READ && conn.stream.is_plain() => {
+            Some(left) if left >= DIRECT_READ && self.stream.is_plain() => {
                 let body = response.body_buffer();
                 let most = match exchange.mode() {
                     BodyMode::Stream => super::READ_BUFFER, // no more than this is buffered for the consumer
@@ -137,29 +141,29 @@ impl<N: Net, C> Reactor<N, C> {
                 // One byte more than the body. If the read then leaves room, nothing follows the body.
                 body.reserve_exact(room + 1);
                 let room = body.capacity() - body.len();
-                let read = conn.stream.read_append(&mut self.net, body);
+                let read = self.stream.read_append(&mut common.net, body);
                 if let Ok(n @ 1..) = read {
                     exchange.handle_body_appended(n, response);
                 }
                 (read, room)
             }
             _ => {
-                let read = conn.stream.read(&mut self.net, &mut self.buffer);
+                let read = self.stream.read(&mut common.net, &mut common.buffer);
                 if let Ok(n @ 1..) = read {
                     if let Some(timestamps) = &mut call {
-                        timestamps.first_byte.get_or_insert(self.now);
+                        timestamps.first_byte.get_or_insert(common.now);
                     }
-                    let input = &self.buffer[..n];
+                    let input = &common.buffer[..n];
                     let used = exchange.handle_read(input, response, limits)?;
                     if exchange.done() == Some(Reuse::Close(CloseReason::HandedOver)) {
                         response.body_buffer().extend_from_slice(&input[used..]);
                     }
                 }
-                (read, self.buffer.len())
+                (read, common.buffer.len())
             }
         };
-        let Some(n) = taken(read, exchange, &mut conn.write_error)? else {
-            return Ok(Progress::without_bytes(&conn.stream, exchange));
+        let Some(n) = taken(read, exchange, &mut self.write_error)? else {
+            return Ok(Progress::without_bytes(&self.stream, exchange));
         };
         if let Some(timestamps) = &mut call {
             timestamps.bytes_in += n as u64;
@@ -168,19 +172,21 @@ impl<N: Net, C> Reactor<N, C> {
             && exchange.mode() == BodyMode::Buffer
             && let Some(held) = held
         {
-            self.body_memory.grow(held, response.body_buffer())?;
+            common.body_memory.grow(held, response.body_buffer())?;
         }
-        conn.wait.since = self.now;
-        let closed = conn.closed;
+        self.wait.since = common.now;
+        let closed = self.closed;
         // After a read that left room, nothing more is waiting. What comes later causes a new event.
-        let left_nothing = conn.stream.is_drained(&self.net, n, room);
+        let left_nothing = self.stream.is_drained(&common.net, n, room);
         let progress = match left_nothing && !closed {
             true => Progress::Drained,
-            false => Progress::before_more(&conn.stream, exchange),
+            false => Progress::before_more(&self.stream, exchange),
         };
         if let Some(reuse) = exchange.done() {
             let reuse = match reuse {
-                Reuse::Keep if !left_nothing && self.has_more(key) => {
+                Reuse::Keep
+                    if !left_nothing && self.has_more(&mut common.net, &mut common.buffer) =>
+                {
                     Reuse::Close(CloseReason::Surplus)
                 }
                 Reuse::Keep if closed => Reuse::Close(CloseReason::PeerClosed),
@@ -188,11 +194,11 @@ impl<N: Net, C> Reactor<N, C> {
             };
             return Ok(Progress::Complete(reuse, had_head));
         }
-        if conn.wait.continue_at.is_some() && !exchange.awaits_continue() {
-            conn.wait.continue_at = None;
-            self.drive_send(key);
+        if self.wait.continue_at.is_some() && !exchange.awaits_continue() {
+            self.wait.continue_at = None;
+            self.drive_send(common)?;
         }
-        if self.must_pause(key, had_head) {
+        if self.must_pause(common, had_head) {
             return Ok(Progress::Stop);
         }
         Ok(progress)
@@ -200,48 +206,32 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// Goes on after the consumer has made room for more decoded bytes. Decoding may now be complete, or may have
     /// stopped again. Otherwise reading goes on.
-    fn resume_held(&mut self, key: ConnKey) -> Progress {
-        let done = self.conns.get(key).and_then(|conn| conn.exchange.done());
-        match done {
+    fn resume_held<C>(&mut self, common: &mut Common<N, C>) -> Progress {
+        match self.exchange.done() {
             // The read that brought the end may have filled the buffer, so only another read shows whether bytes
             // follow.
-            Some(Reuse::Keep) if self.has_more(key) => {
+            Some(Reuse::Keep) if self.has_more(&mut common.net, &mut common.buffer) => {
                 Progress::Complete(Reuse::Close(CloseReason::Surplus), true)
             }
             Some(reuse) => Progress::Complete(reuse, true),
-            None if self.must_pause(key, true) => Progress::Stop,
+            None if self.must_pause(common, true) => Progress::Stop,
             None => Progress::More,
         }
     }
 
-    /// Whether the peer has sent bytes, or has ended the connection, which no event has reported or will report: behind a
-    /// response that filled the last read, and before a call on an idle connection.
-    #[cold]
-    pub(crate) fn has_more(&mut self, key: ConnKey) -> bool {
-        self.look_behind(key) != Look::Nothing
-    }
-
-    /// Looks what follows a response that filled the last read.
-    pub(super) fn look_behind(&mut self, key: ConnKey) -> Look {
-        for _ in 0..LOOKS_BEHIND {
-            match self.look(key) {
-                Some(Look::More) => {}
-                Some(look) => return look,
-                None => return Look::Nothing,
-            }
-        }
-        Look::More
-    }
-
     /// The event of a complete response.
     #[inline(always)] // into its only caller
-    fn finish(&mut self, key: ConnKey, had_head: bool, reuse: Reuse) -> Option<ReactorEvent> {
-        let conn = self.conns.get_mut(key)?;
-        let exchange = &mut conn.exchange;
-        let call = match conn.state {
+    fn finish<C>(
+        &mut self,
+        common: &mut Common<N, C>,
+        had_head: bool,
+        reuse: Reuse,
+    ) -> Option<ReactorEvent> {
+        let exchange = &mut self.exchange;
+        let call = match self.state {
             ConnState::Busy(call) => {
                 if exchange.has_decoder()
-                    && let Some(call) = self.calls.get_mut(call)
+                    && let Some(call) = common.calls.get_mut(call)
                 {
                     exchange.give_back(&mut call.response);
                 }
@@ -254,13 +244,13 @@ impl<N: Net, C> Reactor<N, C> {
             && !had_head
             && exchange.mode() == BodyMode::Stream
         {
-            self.reactor_events.push_back(ReactorEvent::Head(call));
+            common.events.push_back(ReactorEvent::Head(call));
         }
-        conn.stray_body = exchange.may_have_stray_body();
+        self.stray_body = exchange.may_have_stray_body();
         let keep_alive = exchange.keep_alive_timeout();
-        conn.await_decision(&mut self.spares);
+        self.await_decision(&mut common.spares);
         Some(ReactorEvent::Finished {
-            conn: key,
+            conn: self.key,
             call,
             reuse,
             keep_alive,
@@ -268,15 +258,12 @@ impl<N: Net, C> Reactor<N, C> {
     }
 
     /// Reports new bytes of a streamed body. True if reading must pause until the consumer has taken some of them.
-    fn must_pause(&mut self, key: ConnKey, had_head: bool) -> bool {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return true;
-        };
-        let ConnState::Busy(call_key) = conn.state else {
+    fn must_pause<C>(&mut self, common: &mut Common<N, C>, had_head: bool) -> bool {
+        let ConnState::Busy(call_key) = self.state else {
             return false;
         };
-        let exchange = &conn.exchange;
-        let Some(call) = self.calls.get_mut(call_key) else {
+        let exchange = &self.exchange;
+        let Some(call) = common.calls.get_mut(call_key) else {
             return true;
         };
         if !exchange.has_head() {
@@ -284,41 +271,22 @@ impl<N: Net, C> Reactor<N, C> {
         }
         if exchange.mode() != BodyMode::Stream {
             if !had_head && is_redirection(&call.response) {
-                self.reactor_events.push_back(ReactorEvent::Head(call_key));
+                common.events.push_back(ReactorEvent::Head(call_key));
             }
             return false;
         }
         let waiting = call.response.body().len() - call.taken;
-        let is_over = self.body_memory.set_waiting(&mut call.held, waiting) && waiting > 0;
-        let pause = waiting >= self.settings.stream_buffer || exchange.is_held() || is_over;
+        let is_over = common.body_memory.set_waiting(&mut call.held, waiting) && waiting > 0;
+        let pause = waiting >= common.settings.stream_buffer || exchange.is_held() || is_over;
         if pause {
-            conn.read_pause = Some(ReadPause::Consumer);
+            self.read_pause = Some(ReadPause::Consumer);
         }
         if !had_head {
-            self.reactor_events.push_back(ReactorEvent::Head(call_key));
+            common.events.push_back(ReactorEvent::Head(call_key));
         } else if !call.notified {
-            self.reactor_events
-                .push_back(ReactorEvent::BodyReady(call_key));
+            common.events.push_back(ReactorEvent::BodyReady(call_key));
         }
         pause
-    }
-
-    /// Goes on reading from the connections that used up their budget in the last iteration.
-    pub(super) fn read_on(&mut self) {
-        let mut unread = std::mem::take(&mut self.left_over.reads.now);
-        for key in unread.drain(..) {
-            if let Some(conn) = self.conns.get_mut(key)
-                && conn.read_pause == Some(ReadPause::Budget)
-            {
-                conn.read_pause = None;
-                match conn.state {
-                    ConnState::Idle(_) => self.check_idle(key),
-                    ConnState::Handshaking(_) => self.drive_handshakes(key),
-                    _ => self.drive_read(key),
-                }
-            }
-        }
-        self.left_over.reads.now = unread; // with its memory
     }
 }
 

@@ -4,20 +4,68 @@
 use std::io::{self, IoSlice};
 
 use super::conn::{Conn, ConnState};
-use super::{ActiveCall, CallKey, CallState, ConnKey, Reactor};
-use crate::error::Misuse;
+use super::meter::Metered;
+use super::{ActiveCall, Common};
+use crate::error::{ErrorKind, Misuse};
 use crate::net::Net;
 use crate::policy::later;
 use crate::proto::SendStep;
 use crate::time::Time;
 
-impl<S> Conn<S> {
+impl<N: Net> Conn<N> {
+    /// Goes on sending, after the budget of the last iteration was used up.
+    pub(super) fn send_on<C>(&mut self, common: &mut Common<N, C>) -> Result<(), ErrorKind> {
+        self.send_deferred = false;
+        self.drive_send(common)
+    }
+
+    /// Goes on sending.
+    pub(super) fn drive_send<C>(&mut self, common: &mut Common<N, C>) -> Result<(), ErrorKind> {
+        if self.pipeline.is_some() {
+            self.send_pipeline(common)?;
+        } else if let ConnState::Busy(call) = self.state {
+            if self.exchange.awaits_source() {
+                self.wait.since = common.now; // the peer had nothing to wait for
+            }
+            if let Some(call) = common.calls.get_mut(call)
+                && let Err(stop) = self.send(call, &mut common.net, &mut common.buffer, common.now)
+            {
+                self.stop_sending(common, stop)?;
+            }
+        }
+        self.arm(common);
+        Ok(())
+    }
+
+    /// Handles a stop of sending.
+    #[cold]
+    pub(super) fn stop_sending<C>(
+        &mut self,
+        common: &mut Common<N, C>,
+        stop: SendStop,
+    ) -> Result<(), ErrorKind> {
+        match stop {
+            SendStop::Budget => common.left_over.sends.next.push(self.key),
+            SendStop::Misuse(misuse) => {
+                if let ConnState::Busy(call) = self.state
+                    && let Some(call) = common.calls.get_mut(call)
+                {
+                    common.panic = common.panic.take().or_else(|| call.request.take_panic());
+                }
+                return Err(misuse.into());
+            }
+            // The response may have come already: a server that refuses a body sends a response and closes.
+            SendStop::Broken => self.drive_read(common)?,
+        }
+        Ok(())
+    }
+
     /// Sends the request of the call that the connection serves, as far as the socket takes bytes.
     #[inline(always)] // on the path of every call
-    pub(super) fn send<N: Net<Stream = S>, C>(
+    pub(super) fn send<C>(
         &mut self,
         call: &mut ActiveCall<C>,
-        net: &mut N,
+        net: &mut Metered<N>,
         scratch: &mut [u8],
         now: Time,
     ) -> Result<(), SendStop> {
@@ -74,57 +122,6 @@ pub(super) enum SendStop {
     Misuse(Misuse),
     /// A write has failed. The connection keeps the error.
     Broken,
-}
-
-impl<N: Net, C> Reactor<N, C> {
-    /// Goes on sending, after the source of a body has got more bytes.
-    pub(crate) fn resume_send(&mut self, call: CallKey) {
-        if let Some(CallState::OnConn(conn)) = self.calls.get(call).map(|call| call.state) {
-            self.drive_send(conn);
-            self.arm_conn(conn);
-        }
-    }
-
-    pub(super) fn drive_send(&mut self, key: ConnKey) {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return;
-        };
-        if conn.pipeline.is_some() {
-            return self.send_pipeline(key);
-        }
-        let ConnState::Busy(call_key) = conn.state else {
-            return;
-        };
-        if conn.exchange.awaits_source() {
-            conn.wait.since = self.now; // the peer had nothing to wait for
-        }
-        let Some(call) = self.calls.get_mut(call_key) else {
-            return;
-        };
-        let sending = conn.send(call, &mut self.net, &mut self.buffer, self.now);
-        if let Err(stop) = sending {
-            self.stop_sending(key, stop);
-        }
-    }
-
-    /// Handles a stop of sending.
-    #[cold]
-    pub(super) fn stop_sending(&mut self, key: ConnKey, stop: SendStop) {
-        match stop {
-            SendStop::Budget => self.left_over.sends.next.push(key),
-            SendStop::Misuse(misuse) => {
-                if let Some(conn) = self.conns.get(key)
-                    && let ConnState::Busy(call) = conn.state
-                    && let Some(call) = self.calls.get_mut(call)
-                {
-                    self.panic = self.panic.take().or_else(|| call.request.take_panic());
-                }
-                self.fail(key, misuse.into());
-            }
-            // The response may have come already: a server that refuses a body sends a response and closes.
-            SendStop::Broken => self.drive_read(key),
-        }
-    }
 }
 
 /// Writes on one connection in one iteration.

@@ -4,7 +4,6 @@
 //! how often a slot was filled. So the number of a token comes back after its slot was filled 4,096 times. That is not
 //! soon: an event is handled in the iteration in which the network reports it.
 
-use super::conn::Conn;
 use super::{ConnKey, Slab, of};
 use crate::net::Token;
 
@@ -18,7 +17,7 @@ pub(super) fn of_key(key: ConnKey) -> Option<Token> {
 /// The key of the connection with that token.
 #[cfg(target_pointer_width = "64")]
 #[inline]
-pub(super) fn key_of<S>(token: Token, _: &Slab<Conn<S>, of::Conn>) -> Option<ConnKey> {
+pub(super) fn key_of<T>(token: Token, _: &Slab<T, of::Conn>) -> Option<ConnKey> {
     ConnKey::from_bits(token.0 as u64)
 }
 
@@ -30,7 +29,7 @@ pub(super) fn of_key(key: ConnKey) -> Option<Token> {
 
 /// The key of the connection with that token.
 #[cfg(target_pointer_width = "32")]
-pub(super) fn key_of<S>(token: Token, conns: &Slab<Conn<S>, of::Conn>) -> Option<ConnKey> {
+pub(super) fn key_of<T>(token: Token, conns: &Slab<T, of::Conn>) -> Option<ConnKey> {
     narrow::key_of(token.0 as u32, conns)
 }
 

@@ -61,7 +61,7 @@ impl<R: Router, N: Net> Calls<R, N> {
     /// unless it is a redirect to follow: then the body is discarded.
     pub(super) fn handle_head(&mut self, key: CallKey) {
         let reactor = &mut self.dispatch.reactor;
-        let (now, random) = (reactor.now(), reactor.net.random());
+        let (now, random) = (reactor.now(), reactor.common.net.random());
         // A connection that fails reports the head a second time.
         let call = reactor.call_ref(key);
         let Some(call) = call.filter(|call| call.is_undecided()) else {
@@ -191,8 +191,8 @@ impl<R: Router, N: Net> Calls<R, N> {
 
     fn complete_head(&mut self, key: CallKey) -> Option<Completion> {
         let reactor = &mut self.dispatch.reactor;
-        let mut response = reactor.spares.take_response();
-        let mut request = reactor.spares.take_request();
+        let mut response = reactor.common.spares.take_response();
+        let mut request = reactor.common.spares.take_request();
         let (now, keeps_request) = (reactor.now(), reactor.is_sending(key));
         let call = reactor.call(key)?;
         tell_url::<R>(call);

@@ -26,7 +26,7 @@ impl<R: Router, N: Net> Calls<R, N> {
             )
         );
         let reactor = &mut self.dispatch.reactor;
-        let (now, random) = (reactor.now(), reactor.net.random());
+        let (now, random) = (reactor.now(), reactor.common.net.random());
         let Some(call) = reactor.call(key) else {
             return;
         };
@@ -103,7 +103,7 @@ impl<R: Router, N: Net> Calls<R, N> {
     #[cold]
     pub(super) fn answer_is_repeated(&mut self, key: CallKey) -> bool {
         let reactor = &mut self.dispatch.reactor;
-        let (now, random) = (reactor.now(), reactor.net.random());
+        let (now, random) = (reactor.now(), reactor.common.net.random());
         let Some(call) = reactor.call(key) else {
             return false;
         };

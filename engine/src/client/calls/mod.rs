@@ -104,7 +104,7 @@ impl<R: Router, N: Net> Calls<R, N> {
     #[inline]
     fn begin_incoming(&mut self) {
         while let Some((key, host)) = self.dispatch.hosts.drop_unused(self.dispatch.reactor.now()) {
-            self.dispatch.reactor.net.forget(key);
+            self.dispatch.reactor.common.net.forget(key);
             self.dispatch.router.forget(&host.name);
         }
         let mut number = 0;
@@ -156,7 +156,10 @@ impl<R: Router, N: Net> Calls<R, N> {
             call.request.set_source_may_block(!call.client.is_awaited);
             return true;
         }
-        match self.uploads.waker(key, &mut self.dispatch.reactor.net) {
+        match self
+            .uploads
+            .waker(key, &mut self.dispatch.reactor.common.net)
+        {
             Ok(waker) => {
                 if let Some(call) = self.dispatch.reactor.call(key) {
                     call.request.set_source_waker(waker);
@@ -284,7 +287,7 @@ impl<R: Router, N: Net> Calls<R, N> {
 
     /// Ends the calls that were answered while other calls on their connections go on.
     fn end_answered(&mut self) {
-        if std::mem::take(&mut self.dispatch.reactor.pipelining.has_pipelined)
+        if std::mem::take(&mut self.dispatch.reactor.common.pipelining.has_pipelined)
             && let Some(pipelines) = self.dispatch.sharing.pipelines()
         {
             pipelines.loads.trust();
@@ -292,7 +295,7 @@ impl<R: Router, N: Net> Calls<R, N> {
         let (now, is_plain) = (self.dispatch.reactor.now(), self.ends_at_once());
         let mut number = 0;
         // The calls stay in the list, so that a panic in a user's callback does not lose them.
-        while let Some(&key) = self.dispatch.reactor.pipelining.answered.get(number) {
+        while let Some(&key) = self.dispatch.reactor.common.pipelining.answered.get(number) {
             number += 1;
             let call = self.dispatch.reactor.call(key);
             let Some(call) = call.filter(|call| matches!(call.state, CallState::OnConn(_))) else {
@@ -305,7 +308,7 @@ impl<R: Router, N: Net> Calls<R, N> {
                 self.answered(key);
             }
         }
-        self.dispatch.reactor.pipelining.answered.clear();
+        self.dispatch.reactor.common.pipelining.answered.clear();
     }
 
     /// A call has its answer from its connection.

@@ -139,7 +139,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
     /// call ends with an error.
     #[cold]
     fn admit(&mut self, key: CallKey) -> Option<HostKey> {
-        let (now, random) = (self.reactor.now(), self.reactor.net.random());
+        let (now, random) = (self.reactor.now(), self.reactor.common.net.random());
         if let Some(leader) = self.admission.must_look_up(now)
             && let Some(host) = self.hosts.get_ref(leader)
             && let Addresses::Spread(name, port) = &host.route.addresses
@@ -257,7 +257,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         match opened? {
             // The oldest waiting call gets the connection, if that call may begin now; else it becomes idle.
             Opened::Ready { slot, conn } => {
-                let (now, random) = (self.reactor.now(), self.reactor.net.random());
+                let (now, random) = (self.reactor.now(), self.reactor.common.net.random());
                 let host = self.hosts.get(slot.host)?;
                 host.pool.set_conn(slot.id, conn);
                 let next = host.pool.connected(now, slot.id, random);

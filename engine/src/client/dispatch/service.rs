@@ -302,7 +302,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         let now = self.reactor.now();
         let host = self.hosts.get_ref(key);
         let calls = host.and_then(|host| host.throttle.counts_until(now));
-        calls.max(self.reactor.net.counts_until(key, now))
+        calls.max(self.reactor.common.net.counts_until(key, now))
     }
 
     /// These are the addresses of the name: calls go to them from now on, and to no others. Calls that wait for the
@@ -394,7 +394,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
             && host.pool.waiting() == 0
         {
             self.hosts.remove(key);
-            self.reactor.net.forget(key);
+            self.reactor.common.net.forget(key);
         }
     }
 }

@@ -110,12 +110,8 @@ impl<R: Router + 'static, N: Net + 'static> Body<'_, Engine<R, N>> {
         let mut rest = [0; 8192];
         loop {
             if let Some((report, response)) = self.end.take() {
-                self.client
-                    .calls
-                    .dispatch
-                    .reactor
-                    .spares
-                    .put_response(response);
+                let reactor = &mut self.client.calls.dispatch.reactor;
+                reactor.common.spares.put_response(response);
                 return Ok(report);
             }
             self.read_some(&mut rest)?;

@@ -119,7 +119,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
     }
 
     fn descriptor(&mut self) -> io::Result<OwnedFd> {
-        self.calls.dispatch.reactor.net.descriptor()
+        self.calls.dispatch.reactor.common.net.descriptor()
     }
 
     fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {
@@ -127,7 +127,8 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
     }
 
     fn put_spare(&mut self, response: Response) {
-        self.calls.dispatch.reactor.spares.put_response(response);
+        let reactor = &mut self.calls.dispatch.reactor;
+        reactor.common.spares.put_response(response);
     }
 
     fn discard(&mut self, calls: &[CallId]) {
@@ -159,7 +160,8 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
                 let trailers = if any {
                     Some(trailers)
                 } else {
-                    self.calls.dispatch.reactor.spares.put_response(trailers);
+                    let reactor = &mut self.calls.dispatch.reactor;
+                    reactor.common.spares.put_response(trailers);
                     None
                 };
                 Some(Ok(Box::new((report, trailers))))

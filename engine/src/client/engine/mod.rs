@@ -98,7 +98,7 @@ impl<R: Router, N: Net> Engine<R, N> {
         let mut reactor = Reactor::new(net, settings);
         let mut names = None;
         if let Some(resolver) = parts.resolver {
-            let waker = reactor.net.waker().map_err(Error::unsent)?;
+            let waker = reactor.common.net.waker().map_err(Error::unsent)?;
             names = Some(Names::new(config.dns.clone(), resolver, waker));
         }
         let connector = Connector::new(&config, names);
@@ -356,12 +356,12 @@ impl<R: Router, N: Net> Engine<R, N> {
     /// # Errors
     /// The system's, when it has no descriptor left for the first handle.
     pub fn waker(&mut self) -> io::Result<Waker> {
-        self.calls.dispatch.reactor.net.waker()
+        self.calls.dispatch.reactor.common.net.waker()
     }
 
     /// The monotonic time of the client's network, which may be simulated.
     pub fn now(&self) -> Instant {
-        self.calls.dispatch.reactor.net.now()
+        self.calls.dispatch.reactor.common.net.now()
     }
 
     /// Maintains the connections for this time, with or without calls in flight: late answers are drained, idle
@@ -414,7 +414,7 @@ impl<R: Router, N: Net> Engine<R, N> {
                 if head == HeadState::Given
                     && let Some(call) = self.calls.forget_body(id)
                 {
-                    let spares = &mut self.calls.dispatch.reactor.spares;
+                    let spares = &mut self.calls.dispatch.reactor.common.spares;
                     spares.put_response(call.response);
                 }
             }
@@ -554,11 +554,11 @@ impl<R: Router, N: Net> Engine<R, N> {
         let mut call = self.calls.forget_body(id).ok_or_else(unknown)?;
         let reactor = &mut self.calls.dispatch.reactor;
         let report = Report::new(call.timestamps, reactor.now());
-        reactor.spares.take_back_decoder(&mut call.response);
+        reactor.common.spares.take_back_decoder(&mut call.response);
         let request = match call.client.keeps_request {
             true => Some(call.request),
             false => {
-                reactor.spares.put_request(call.request);
+                reactor.common.spares.put_request(call.request);
                 None
             }
         };

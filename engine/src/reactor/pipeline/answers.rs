@@ -11,55 +11,51 @@ use crate::proto::{CloseReason, Reuse, Version};
 use crate::reactor::body_memory::UNCOUNTED;
 use crate::reactor::conn::{Conn, ConnState};
 use crate::reactor::read::{Look, Progress, taken};
-use crate::reactor::spares::Spares;
-use crate::reactor::{ActiveCall, ConnKey, Reactor, ReactorEvent, Settings, Slab, of};
+use crate::reactor::{Common, ReactorEvent};
 use crate::time::Time;
 
-impl<N: Net, C> Reactor<N, C> {
+impl<N: Net> Conn<N> {
     /// Reads once, and reports all answers that came.
     #[inline(never)]
-    pub(in crate::reactor) fn read_pipeline(
+    pub(in crate::reactor) fn read_pipeline<C>(
         &mut self,
-        key: ConnKey,
+        common: &mut Common<N, C>,
     ) -> Result<Progress, ErrorKind> {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return Ok(Progress::Stop);
-        };
-        let read = conn.stream.read(&mut self.net, &mut self.buffer);
-        let exchange = &mut conn.exchange;
-        let pipeline = match (&conn.state, &mut conn.pipeline) {
+        let read = self.stream.read(&mut common.net, &mut common.buffer);
+        let exchange = &mut self.exchange;
+        let pipeline = match (&self.state, &mut self.pipeline) {
             (ConnState::Busy(_) | ConnState::Draining(..), Some(pipeline)) => pipeline,
             _ => return Ok(Progress::Stop),
         };
-        let Some(n) = taken(read, exchange, &mut conn.write_error)? else {
-            return Ok(Progress::without_bytes(&conn.stream, exchange));
+        let Some(n) = taken(read, exchange, &mut self.write_error)? else {
+            return Ok(Progress::without_bytes(&self.stream, exchange));
         };
-        if n > 0 && !pipeline.is_begun(pipeline.front) && !conn.early {
+        if n > 0 && !pipeline.is_begun(pipeline.front) && !self.early {
             return Err(PeerFault::Unsolicited.into());
         }
         pipeline.drop_withdrawn();
-        let left_nothing = conn.stream.is_drained(&self.net, n, self.buffer.len());
-        let progress = match left_nothing && !conn.closed {
+        let left_nothing = self.stream.is_drained(&common.net, n, common.buffer.len());
+        let progress = match left_nothing && !self.closed {
             true => Progress::Drained,
-            false => Progress::before_more(&conn.stream, exchange),
+            false => Progress::before_more(&self.stream, exchange),
         };
-        conn.wait.since = self.now;
-        let (slot, was_behind) = (conn.slot, pipeline.was_front_behind);
+        self.wait.since = common.now;
+        let (slot, was_behind) = (self.slot, pipeline.was_front_behind);
         let mut responses = 0;
-        let taken = self.take_answers(key, n, &mut responses);
+        let taken = self.take_answers(common, n, &mut responses);
         // Of several answers in one read, all but the first are to requests that were sent behind another.
         let all = responses + usize::from(matches!(taken, Ok(Some(_))));
-        self.pipelining.has_pipelined |= all > usize::from(!was_behind);
+        common.pipelining.has_pipelined |= all > usize::from(!was_behind);
         if responses > 0 {
-            self.reactor_events.push_back(ReactorEvent::Answered {
+            common.events.push_back(ReactorEvent::Answered {
                 slot,
-                conn: key,
+                conn: self.key,
                 responses,
             });
         }
         Ok(match taken? {
             Some(Last { reuse, surplus }) => {
-                self.finish_pipeline(key, reuse, surplus, left_nothing)
+                self.finish_pipeline(common, reuse, surplus, left_nothing)
             }
             None => progress,
         })
@@ -68,26 +64,23 @@ impl<N: Net, C> Reactor<N, C> {
     /// Takes the answers out of `n` bytes that were read, and counts those behind which others are awaited. Returns the
     /// last answer of the connection.
     #[inline(always)] // into its only caller
-    fn take_answers(
+    fn take_answers<C>(
         &mut self,
-        key: ConnKey,
+        common: &mut Common<N, C>,
         n: usize,
         responses: &mut usize,
     ) -> Result<Option<Last>, ErrorKind> {
-        let Some(conn) = self.conns.get_mut(key) else {
-            return Ok(None);
-        };
         let mut at = 0;
         loop {
-            let mut limits = &self.settings.limits;
-            let exchange = &mut conn.exchange;
-            let (response, call) = match &mut conn.state {
-                ConnState::Busy(call_key) => match self.calls.get_mut(*call_key) {
+            let mut limits = &common.settings.limits;
+            let exchange = &mut self.exchange;
+            let (response, call) = match &mut self.state {
+                ConnState::Busy(call_key) => match common.calls.get_mut(*call_key) {
                     Some(call) => {
                         let own = call.overrides.as_deref();
                         limits = own.and_then(|own| own.limits.as_ref()).unwrap_or(limits);
                         if at < n {
-                            call.timestamps.first_byte.get_or_insert(self.now);
+                            call.timestamps.first_byte.get_or_insert(common.now);
                         }
                         let owner = (*call_key, &mut call.timestamps, &mut call.held);
                         (&mut call.response, Some(owner))
@@ -97,11 +90,11 @@ impl<N: Net, C> Reactor<N, C> {
                 ConnState::Draining(response, _) => (response, None),
                 _ => return Ok(None),
             };
-            let used = match exchange.handle_own(&self.buffer[at..n], response, limits) {
+            let used = match exchange.handle_own(&common.buffer[at..n], response, limits) {
                 Ok(used) => used,
                 // A body where none may be, behind the answer before: the request of this call has no answer.
                 Err(ErrorKind::Peer(PeerFault::BadStatusLine))
-                    if conn.stray_body && response.interim().next().is_none() =>
+                    if self.stray_body && response.interim().next().is_none() =>
                 {
                     exchange.disown_received();
                     return Err(PeerFault::Unsolicited.into());
@@ -113,7 +106,7 @@ impl<N: Net, C> Reactor<N, C> {
                 Some((call, timestamps, held)) => {
                     timestamps.bytes_in += used as u64;
                     if response.body().len() > UNCOUNTED {
-                        self.body_memory.grow(held, response.body_buffer())?;
+                        common.body_memory.grow(held, response.body_buffer())?;
                     }
                     Some(call)
                 }
@@ -123,7 +116,7 @@ impl<N: Net, C> Reactor<N, C> {
                 return Ok(None);
             };
             let surplus = at < n;
-            let Some(pipeline) = conn
+            let Some(pipeline) = self
                 .pipeline
                 .as_mut()
                 .filter(|pipeline| reuse == Reuse::Keep && !pipeline.queued.is_empty())
@@ -132,20 +125,19 @@ impl<N: Net, C> Reactor<N, C> {
             };
             if let Some(call) = call {
                 if response.version() == Version::Http10 {
-                    self.reactor_events
-                        .push_back(ReactorEvent::PipeliningBroken);
+                    common.events.push_back(ReactorEvent::PipeliningBroken);
                 }
-                self.pipelining.answered.push(call);
+                common.pipelining.answered.push(call);
             }
             *responses += 1;
             pipeline.answered += 1;
-            conn.advance(&mut self.calls, &mut self.spares, self.now, &self.settings);
-            let Some(pipeline) = &mut conn.pipeline else {
+            self.advance(common);
+            let Some(pipeline) = &mut self.pipeline else {
                 return Ok(None);
             };
             let front_unsent = pipeline.is_front_unsent();
-            if front_unsent && pipeline.gathers(self.now, Duration::ZERO) {
-                self.pipelining.unflushed.push(key); // the request may have waited for this answer
+            if front_unsent && pipeline.gathers(common.now, Duration::ZERO) {
+                common.pipelining.unflushed.push(self.key); // the request may have waited for this answer
             }
             if !surplus {
                 return Ok(None);
@@ -157,22 +149,21 @@ impl<N: Net, C> Reactor<N, C> {
     }
 
     /// Handles the last answer: no request follows, or the connection ends after this answer.
-    fn finish_pipeline(
+    fn finish_pipeline<C>(
         &mut self,
-        key: ConnKey,
+        common: &mut Common<N, C>,
         reuse: Reuse,
         surplus: bool,
         left_nothing: bool,
     ) -> Progress {
         let behind = match reuse {
             // The last read filled the buffer: only another read shows whether more bytes follow.
-            Reuse::Keep if !surplus && !left_nothing => self.look_behind(key),
+            Reuse::Keep if !surplus && !left_nothing => {
+                self.look_behind(&mut common.net, &mut common.buffer)
+            }
             _ => Look::Nothing,
         };
-        let Some(conn) = self.conns.get_mut(key) else {
-            return Progress::Stop;
-        };
-        let Some(pipeline) = &mut conn.pipeline else {
+        let Some(pipeline) = &mut self.pipeline else {
             return Progress::Stop;
         };
         let reuse = match reuse {
@@ -181,11 +172,11 @@ impl<N: Net, C> Reactor<N, C> {
                 Reuse::Close(CloseReason::Surplus)
             }
             Reuse::Keep if behind == Look::Ended => Reuse::Close(CloseReason::PeerClosed),
-            Reuse::Keep if left_nothing && conn.closed => Reuse::Close(CloseReason::PeerClosed),
+            Reuse::Keep if left_nothing && self.closed => Reuse::Close(CloseReason::PeerClosed),
             reuse => reuse,
         };
-        let version = match &conn.state {
-            ConnState::Busy(call) => self.calls.get(*call).map(|call| call.response.version()),
+        let version = match &self.state {
+            ConnState::Busy(call) => common.calls.get(*call).map(|call| call.response.version()),
             ConnState::Draining(response, _) => Some(response.version()),
             _ => None,
         };
@@ -210,25 +201,16 @@ impl<N: Net, C> Reactor<N, C> {
             }
         };
         if broken {
-            self.reactor_events
-                .push_back(ReactorEvent::PipeliningBroken);
+            common.events.push_back(ReactorEvent::PipeliningBroken);
         }
         Progress::Complete(reuse, true)
     }
-}
 
-impl<S> Conn<S> {
     /// Moves the first queued request to the front.
     #[inline(always)] // on the path of every answer
-    pub(super) fn advance<C>(
-        &mut self,
-        calls: &mut Slab<ActiveCall<C>, of::Call>,
-        spares: &mut Spares,
-        now: Time,
-        settings: &Settings,
-    ) {
+    pub(super) fn advance<C>(&mut self, common: &mut Common<N, C>) {
         if let ConnState::Draining(..) = self.state {
-            self.await_decision(spares);
+            self.await_decision(&mut common.spares);
         }
         let Some(pipeline) = &mut self.pipeline else {
             return;
@@ -239,13 +221,13 @@ impl<S> Conn<S> {
         pipeline.was_front_behind = pipeline.sent_whole > 0;
         pipeline.sent_whole -= usize::from(pipeline.was_front_behind);
         pipeline.set_front(next.range);
-        self.wait.since = now;
+        self.wait.since = common.now;
         self.reused = true;
         self.stray_body = self.exchange.may_have_stray_body();
         match next.owner {
-            ResponseOwner::Call(call_key) => match calls.get_mut(call_key) {
+            ResponseOwner::Call(call_key) => match common.calls.get_mut(call_key) {
                 Some(call) => {
-                    call.timestamps.in_front = Some(now);
+                    call.timestamps.in_front = Some(common.now);
                     self.wait.has_own_limits =
                         call.overrides.is_some() || self.wait.first_byte_limit.is_some();
                     match &mut self.state {
@@ -257,8 +239,8 @@ impl<S> Conn<S> {
                 None => self.state = ConnState::AwaitingDecision,
             },
             ResponseOwner::Abandoned(exchange) => {
-                let until = later(now, settings.drain());
-                self.state = ConnState::Draining(spares.take_response(), until);
+                let until = later(common.now, common.settings.drain());
+                self.state = ConnState::Draining(common.spares.take_response(), until);
                 self.exchange = *exchange;
             }
             // Never the case: withdrawn requests are dropped before answers are read, and when the front gives up.

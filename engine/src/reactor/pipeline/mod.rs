@@ -14,7 +14,9 @@ pub(super) use requests::Pipeline;
 use requests::{ByteRange, QueuedRequest, ResponseOwner};
 
 use super::conn::{Conn, ConnState};
-use super::{ActiveCall, CallKey, CallState, ConnKey, PoolSlot, Reactor, ReactorEvent, TimerOwner};
+use super::{
+    ActiveCall, CallKey, CallState, Common, ConnKey, PoolSlot, Reactor, ReactorEvent, TimerOwner,
+};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::{Pipelined, later};
@@ -50,27 +52,6 @@ pub(crate) enum GiveUpOutcome {
 }
 
 impl<N: Net, C> Reactor<N, C> {
-    /// Begins a pipeline with its first call. [`start`](Reactor::start) has done the rest.
-    #[inline(never)] // like all that the reactor calls here: the path of a connection with one call stays short
-    pub(in crate::reactor) fn start_pipeline(&mut self, conn_key: ConnKey, call_key: CallKey) {
-        let (Some(conn), Some(call), Some(batching)) = (
-            self.conns.get_mut(conn_key),
-            self.calls.get(call_key),
-            &self.settings.batching,
-        ) else {
-            return;
-        };
-        let pipeline = conn.pipeline.get_or_insert_default();
-        let front = pipeline.push(&call.request, batching.goes_alone(&call.request));
-        pipeline.set_front(front);
-        pipeline.was_front_behind = false;
-        pipeline.answered_before = pipeline.answered;
-        if pipeline.gathers(self.now, batching.max_delay) {
-            self.pipelining.unflushed.push(conn_key);
-        }
-        self.arm_conn(conn_key);
-    }
-
     /// Whether a connection takes another call.
     pub(crate) fn takes_more(&self, conn: ConnKey) -> bool {
         self.conns.get(conn).is_some_and(Conn::takes_more)
@@ -85,8 +66,8 @@ impl<N: Net, C> Reactor<N, C> {
         call_key: CallKey,
     ) -> Option<(PoolSlot, bool)> {
         let conn = self.conns.get_mut(conn_key)?;
-        let call = self.calls.get_mut(call_key)?;
-        let batching = self.settings.batching.as_ref()?;
+        let call = self.common.calls.get_mut(call_key)?;
+        let batching = self.common.settings.batching.as_ref()?;
         if !conn.takes_more() {
             return None;
         }
@@ -94,7 +75,7 @@ impl<N: Net, C> Reactor<N, C> {
         call.state = CallState::OnConn(conn_key);
         let served = pipeline.answered > 0;
         call.timestamps
-            .begin_attempt(self.now, served, &conn.endpoints);
+            .begin_attempt(self.common.now, served, &conn.endpoints);
         call.timestamps.set_opened(None);
         let range = pipeline.push(&call.request, batching.goes_alone(&call.request));
         call.number = pipeline.next_number;
@@ -104,8 +85,8 @@ impl<N: Net, C> Reactor<N, C> {
             number: call.number,
             range,
         });
-        if pipeline.gathers(self.now, batching.max_delay) {
-            self.pipelining.unflushed.push(conn_key);
+        if pipeline.gathers(self.common.now, batching.max_delay) {
+            self.common.pipelining.unflushed.push(conn_key);
         }
         let joined = (conn.slot, call.request.says_close());
         // The earlier deadline may be that of a call that has ended. When the timer of the connection fires, the
@@ -115,7 +96,7 @@ impl<N: Net, C> Reactor<N, C> {
                 conn.wait.deadline = Some(own);
             }
             if !conn.armed.is_by(own) {
-                self.arm_conn(conn_key);
+                conn.arm(&mut self.common);
             }
         }
         Some(joined)
@@ -135,7 +116,7 @@ impl<N: Net, C> Reactor<N, C> {
             }
             false => {
                 let pipeline = pipeline?;
-                let at = pipeline.position(call, self.calls.get(call)?.number)?;
+                let at = pipeline.position(call, self.common.calls.get(call)?.number)?;
                 let range = pipeline.queued[at].range;
                 let phase = match pipeline.is_begun(range) {
                     true => Phase::FirstByte,
@@ -157,8 +138,10 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// Takes a call off a pipelined connection.
     pub(crate) fn give_up(&mut self, conn_key: ConnKey, call_key: CallKey) -> GiveUpOutcome {
-        let (Some(conn), Some(call)) = (self.conns.get_mut(conn_key), self.calls.get(call_key))
-        else {
+        let (Some(conn), Some(call)) = (
+            self.conns.get_mut(conn_key),
+            self.common.calls.get(call_key),
+        ) else {
             return GiveUpOutcome::Gone;
         };
         let Some(pipeline) = &mut conn.pipeline else {
@@ -172,8 +155,8 @@ impl<N: Net, C> Reactor<N, C> {
                     false => Reuse::Keep,
                 };
                 if pipeline.is_committed(pipeline.front) {
-                    let until = later(self.now, self.settings.drain());
-                    self.drop_answer(conn_key, until);
+                    let until = later(self.common.now, self.common.settings.drain());
+                    conn.drop_answer(&mut self.common, until);
                     return GiveUpOutcome::Dropped;
                 }
                 let nothing = ByteRange {
@@ -191,16 +174,16 @@ impl<N: Net, C> Reactor<N, C> {
                 conn.state = ConnState::AwaitingDecision;
                 if pipeline.queued.is_empty() {
                     // No call is left: the connection is free, as after an answer.
-                    self.reactor_events.push_back(ReactorEvent::Finished {
+                    self.common.events.push_back(ReactorEvent::Finished {
                         conn: conn_key,
                         call: None,
                         reuse,
                         keep_alive: None,
                     });
                 } else {
-                    conn.advance(&mut self.calls, &mut self.spares, self.now, &self.settings);
-                    self.flush_if_free(conn_key, range);
-                    self.arm_conn(conn_key);
+                    conn.advance(&mut self.common);
+                    conn.flush_if_free(&mut self.common, range);
+                    conn.arm(&mut self.common);
                 }
                 GiveUpOutcome::Unsent
             }
@@ -210,14 +193,14 @@ impl<N: Net, C> Reactor<N, C> {
                 };
                 let range = pipeline.queued[at].range;
                 if pipeline.is_committed(range) {
-                    let mut exchange = self.settings.exchange();
+                    let mut exchange = self.common.settings.exchange();
                     exchange.begin(&call.request, BodyMode::Discard);
                     pipeline.queued[at].owner = ResponseOwner::Abandoned(Box::new(exchange));
                     return GiveUpOutcome::Dropped;
                 }
                 pipeline.queued[at].owner = ResponseOwner::Withdrawn;
                 pipeline.withdraw(range);
-                self.flush_if_free(conn_key, range);
+                conn.flush_if_free(&mut self.common, range);
                 GiveUpOutcome::Unsent
             }
         }
@@ -251,32 +234,9 @@ impl<N: Net, C> Reactor<N, C> {
         }
         None
     }
+}
 
-    /// Checks the deadlines of all calls on a connection, after one of them has passed. From now on each other call has
-    /// a timer of its own: a search for the next deadline would cost more with each call.
-    pub(in crate::reactor) fn check_deadlines(&mut self, key: ConnKey) {
-        let Some(conn) = self.conns.get(key) else {
-            return;
-        };
-        let front = match conn.state {
-            ConnState::Busy(call) => Some(call),
-            _ => None,
-        };
-        let queued = conn.pipeline.iter().flat_map(|pipeline| &pipeline.queued);
-        let queued = queued.filter_map(|queued| match queued.owner {
-            ResponseOwner::Call(call) => Some(call),
-            ResponseOwner::Abandoned(_) | ResponseOwner::Withdrawn => None,
-        });
-        let calls: Vec<CallKey> = front.into_iter().chain(queued).collect();
-        for call in calls {
-            self.check_deadline(call);
-        }
-        if let Some(conn) = self.conns.get_mut(key) {
-            conn.wait.deadline = None;
-        }
-        self.arm_conn(key);
-    }
-
+impl<N: Net, C> Common<N, C> {
     /// Checks the deadline of a call on a connection, after the timer of the call has fired. The timer may be one that
     /// was set while the call waited in the queue.
     pub(in crate::reactor) fn check_deadline(&mut self, call_key: CallKey) {
@@ -285,7 +245,7 @@ impl<N: Net, C> Reactor<N, C> {
         };
         if let (CallState::OnConn(conn), Some(deadline)) = (call.state, call.deadline) {
             if deadline <= self.now {
-                self.reactor_events.push_back(ReactorEvent::TimedOut {
+                self.events.push_back(ReactorEvent::TimedOut {
                     conn,
                     call: call_key,
                     limit: TimeLimit::Total,
@@ -296,8 +256,6 @@ impl<N: Net, C> Reactor<N, C> {
             }
         }
     }
-
-    // ---- the end
 
     /// Reports the calls that were behind the front when their connection ended.
     pub(in crate::reactor) fn report_unanswered(
@@ -325,14 +283,56 @@ impl<N: Net, C> Reactor<N, C> {
                 } else {
                     Sent::Nothing
                 };
-                self.reactor_events
+                self.events
                     .push_back(ReactorEvent::Unanswered { call, sent, error });
             }
         }
     }
 }
 
-impl<S> Conn<S> {
+impl<N: Net> Conn<N> {
+    /// Begins a pipeline with its first call. [`start`](super::Reactor::start) has done the rest.
+    #[inline(never)] // like all that the reactor calls here: the path of a connection with one call stays short
+    pub(in crate::reactor) fn start_pipeline<C>(
+        &mut self,
+        common: &mut Common<N, C>,
+        call: CallKey,
+    ) {
+        let (Some(call), Some(batching)) = (common.calls.get(call), &common.settings.batching)
+        else {
+            return;
+        };
+        let pipeline = self.pipeline.get_or_insert_default();
+        let front = pipeline.push(&call.request, batching.goes_alone(&call.request));
+        pipeline.set_front(front);
+        pipeline.was_front_behind = false;
+        pipeline.answered_before = pipeline.answered;
+        if pipeline.gathers(common.now, batching.max_delay) {
+            common.pipelining.unflushed.push(self.key);
+        }
+        self.arm(common);
+    }
+
+    /// Checks the deadlines of all calls on a connection, after one of them has passed. From now on each other call has
+    /// a timer of its own: a search for the next deadline would cost more with each call.
+    pub(in crate::reactor) fn check_deadlines<C>(&mut self, common: &mut Common<N, C>) {
+        let front = match self.state {
+            ConnState::Busy(call) => Some(call),
+            _ => None,
+        };
+        let queued = self.pipeline.iter().flat_map(|pipeline| &pipeline.queued);
+        let queued = queued.filter_map(|queued| match queued.owner {
+            ResponseOwner::Call(call) => Some(call),
+            ResponseOwner::Abandoned(_) | ResponseOwner::Withdrawn => None,
+        });
+        let calls: Vec<CallKey> = front.into_iter().chain(queued).collect();
+        for call in calls {
+            common.check_deadline(call);
+        }
+        self.wait.deadline = None;
+        self.arm(common);
+    }
+
     /// Whether the connection can take another call: it serves a call, nothing says that it ends, and not too many bytes
     /// wait to be sent.
     #[inline]

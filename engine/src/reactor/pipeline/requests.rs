@@ -46,7 +46,7 @@ pub(in crate::reactor) struct Pipeline {
     /// The last answer said that the server closes the connection: the server should not handle the queued requests.
     pub(super) closed_by_answer: bool,
     /// The connection is in `Reactor::unflushed`, and its requests are sent at this time at the latest.
-    pub(super) flush_at: Option<Time>,
+    pub(in crate::reactor) flush_at: Option<Time>,
 }
 
 /// The position of a request in all the bytes that its connection sends.
