@@ -117,7 +117,9 @@ struct Deferred {
 pub(crate) struct Pipelining {
     /// Connections whose requests gather before they are sent.
     unflushed: Vec<ConnKey>,
-    /// The calls that were answered while others on their connections go on. The client ends them before the next event.
+    /// The client has nothing to do with an answered call but to complete it. So the reactor ends the call at once.
+    pub(crate) ends_at_once: bool,
+    /// The calls that were answered while others on their connections go on. The client takes them before the next event.
     pub(crate) answered: Vec<CallKey>,
     /// A request that was sent behind another one was answered. The client takes this.
     pub(crate) has_pipelined: bool,

@@ -48,6 +48,10 @@ impl<R: Router, N: Net> Calls<R, N> {
         over: impl Fn(&Self) -> bool,
     ) -> io::Result<bool> {
         let stale = self.dispatch.reactor.begin_iteration();
+        if R::Sharing::IS_ON {
+            self.end_answered(); // those that a panic in a user's callback has left
+            self.dispatch.reactor.common.pipelining.ends_at_once = self.ends_at_once();
+        }
         if stale && self.dispatch.hosts.cap.open() > 0 {
             // Idle connections may have died since the last poll. And calls that end as soon as they begin must not
             // starve the calls that are already in flight.
@@ -292,19 +296,17 @@ impl<R: Router, N: Net> Calls<R, N> {
         {
             pipelines.loads.trust();
         }
-        let (now, is_plain) = (self.dispatch.reactor.now(), self.ends_at_once());
+        let pipelining = &mut self.dispatch.reactor.common.pipelining;
+        if pipelining.ends_at_once {
+            let answered = pipelining.answered.drain(..);
+            return self.dispatch.deliveries.done.extend(answered);
+        }
         let mut number = 0;
         // The calls stay in the list, so that a panic in a user's callback does not lose them.
         while let Some(&key) = self.dispatch.reactor.common.pipelining.answered.get(number) {
             number += 1;
-            let call = self.dispatch.reactor.call(key);
-            let Some(call) = call.filter(|call| matches!(call.state, CallState::OnConn(_))) else {
-                continue;
-            };
-            if is_plain {
-                call.end(now, Ok(()));
-                self.dispatch.deliveries.done.push_back(key);
-            } else {
+            let call = self.dispatch.reactor.call_ref(key);
+            if call.is_some_and(|call| matches!(call.state, CallState::OnConn(_))) {
                 self.answered(key);
             }
         }

@@ -123,11 +123,16 @@ impl<N: Net> Conn<N> {
             else {
                 return Ok(Some(Last { reuse, surplus }));
             };
-            if let Some(call) = call {
+            if let Some(key) = call {
                 if response.version() == Version::Http10 {
                     common.events.push_back(ReactorEvent::PipeliningBroken);
                 }
-                common.pipelining.answered.push(call);
+                if common.pipelining.ends_at_once
+                    && let Some(call) = common.calls.get_mut(key)
+                {
+                    call.end(common.now, Ok(()));
+                }
+                common.pipelining.answered.push(key);
             }
             *responses += 1;
             pipeline.answered += 1;
@@ -228,6 +233,7 @@ impl<N: Net> Conn<N> {
             ResponseOwner::Call(call_key) => match common.calls.get_mut(call_key) {
                 Some(call) => {
                     call.timestamps.in_front = Some(common.now);
+                    next.range.note_sent(&mut call.timestamps, next.sent_at);
                     self.wait.has_own_limits =
                         call.overrides.is_some() || self.wait.first_byte_limit.is_some();
                     match &mut self.state {

@@ -14,9 +14,7 @@ pub(super) use requests::Pipeline;
 use requests::{ByteRange, QueuedRequest, ResponseOwner};
 
 use super::conn::{Conn, ConnState};
-use super::{
-    ActiveCall, CallKey, CallState, Common, ConnKey, PoolSlot, Reactor, ReactorEvent, TimerOwner,
-};
+use super::{CallKey, CallState, Common, ConnKey, PoolSlot, Reactor, ReactorEvent, TimerOwner};
 use crate::error::{Error, ErrorKind, PeerFault, Phase, Sent, TimeLimit};
 use crate::net::{Address, Net};
 use crate::policy::{Pipelined, later};
@@ -84,6 +82,7 @@ impl<N: Net, C> Reactor<N, C> {
             owner: ResponseOwner::Call(call_key),
             number: call.number,
             range,
+            sent_at: None,
         });
         if pipeline.gathers(self.common.now, batching.max_delay) {
             self.common.pipelining.unflushed.push(conn_key);
@@ -140,7 +139,7 @@ impl<N: Net, C> Reactor<N, C> {
     pub(crate) fn give_up(&mut self, conn_key: ConnKey, call_key: CallKey) -> GiveUpOutcome {
         let (Some(conn), Some(call)) = (
             self.conns.get_mut(conn_key),
-            self.common.calls.get(call_key),
+            self.common.calls.get_mut(call_key),
         ) else {
             return GiveUpOutcome::Gone;
         };
@@ -193,6 +192,8 @@ impl<N: Net, C> Reactor<N, C> {
                 };
                 let range = pipeline.queued[at].range;
                 if pipeline.is_committed(range) {
+                    let sent_at = pipeline.queued[at].sent_at;
+                    range.note_sent(&mut call.timestamps, sent_at);
                     let mut exchange = self.common.settings.exchange();
                     exchange.begin(&call.request, BodyMode::Discard);
                     pipeline.queued[at].owner = ResponseOwner::Abandoned(Box::new(exchange));
@@ -268,23 +269,26 @@ impl<N: Net, C> Common<N, C> {
         };
         // In reverse: the client puts each of these calls before all calls that wait.
         for queued in std::mem::take(&mut pipeline.queued).into_iter().rev() {
-            if let ResponseOwner::Call(call) = queued.owner {
+            if let ResponseOwner::Call(key) = queued.owner
+                && let Some(call) = self.calls.get_mut(key)
+            {
+                queued.range.note_sent(&mut call.timestamps, queued.sent_at);
                 let begun = pipeline.is_begun(queued.range);
                 // A server that says close must process no further request, but this one may have (RFC 9112 §9.6).
-                let is_idempotent = |call: &ActiveCall<C>| call.request.is_idempotent();
-                let moves_on =
-                    pipeline.closed_by_answer && self.calls.get(call).is_some_and(is_idempotent);
+                let moves_on = pipeline.closed_by_answer && call.request.is_idempotent();
                 let error = (begun && !moves_on).then(|| {
                     Error::new(PeerFault::Empty, Phase::FirstByte, Sent::NoReplyByte)
                         .with_remote(Some(remote.clone()))
                 });
-                let sent = if begun {
-                    Sent::NoReplyByte
-                } else {
-                    Sent::Nothing
+                let sent = match begun {
+                    true => Sent::NoReplyByte,
+                    false => Sent::Nothing,
                 };
-                self.events
-                    .push_back(ReactorEvent::Unanswered { call, sent, error });
+                self.events.push_back(ReactorEvent::Unanswered {
+                    call: key,
+                    sent,
+                    error,
+                });
             }
         }
     }

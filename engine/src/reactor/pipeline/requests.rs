@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::error::{ErrorKind, PeerFault};
 use crate::policy::later;
 use crate::proto::{Exchange, Request};
-use crate::reactor::CallKey;
+use crate::reactor::{CallKey, Timestamps};
 use crate::time::Time;
 
 /// The requests of a connection that have no answer yet.
@@ -65,6 +65,20 @@ pub(super) struct QueuedRequest {
     /// Higher than the numbers of all requests before this one.
     pub(super) number: u32,
     pub(super) range: ByteRange,
+    /// When the request was sent whole. Its call gets this when it comes to the front, or leaves: until then, many calls
+    /// need not be touched for each write.
+    pub(super) sent_at: Option<Time>,
+}
+
+impl ByteRange {
+    /// Notes in the timestamps of a call when this request of the call was sent whole, if it was.
+    #[inline]
+    pub(super) fn note_sent(self, timestamps: &mut Timestamps, at: Option<Time>) {
+        timestamps.sent = at;
+        if at.is_some() {
+            timestamps.bytes_out += self.end - self.start;
+        }
+    }
 }
 
 /// What the answer to a request is for.
@@ -292,6 +306,7 @@ mod tests {
                 owner,
                 number,
                 range,
+                sent_at: None,
             });
         }
         pipeline.out_at = written;

@@ -4,13 +4,13 @@ use std::io::{self, IoSlice};
 use std::time::Duration;
 
 use super::note_front;
-use super::requests::{ByteRange, ResponseOwner};
+use super::requests::ByteRange;
 use crate::error::{ErrorKind, PeerFault};
 use crate::net::Net;
+use crate::reactor::Common;
 use crate::reactor::conn::{Conn, ConnState};
 use crate::reactor::read::Look;
 use crate::reactor::send::WRITES_PER_ITERATION;
-use crate::reactor::{CallKey, Common};
 
 impl<N: Net> Conn<N> {
     /// A request was withdrawn. If it went alone, the requests behind it need not wait for it any more: they are sent at
@@ -123,18 +123,15 @@ impl<N: Net> Conn<N> {
         let Some(pipeline) = &mut self.pipeline else {
             return;
         };
-        let mut note_call = |call: CallKey, range: ByteRange| {
-            if let Some(call) = common.calls.get_mut(call) {
-                call.timestamps.sent = Some(common.now);
-                call.timestamps.bytes_out += range.end - range.start;
-            }
-        };
         let exchange = &mut self.exchange;
         match self.state {
             ConnState::Busy(call) if exchange.is_sending() => {
                 self.wait.since = common.now;
-                if note_front(exchange, pipeline) {
-                    note_call(call, pipeline.front);
+                if note_front(exchange, pipeline)
+                    && let Some(call) = common.calls.get_mut(call)
+                {
+                    let now = Some(common.now);
+                    pipeline.front.note_sent(&mut call.timestamps, now);
                 }
             }
             ConnState::Draining(..) if exchange.is_sending() => {
@@ -142,13 +139,11 @@ impl<N: Net> Conn<N> {
             }
             _ => {}
         }
-        for queued in pipeline.queued.range(pipeline.sent_whole..) {
+        for queued in pipeline.queued.range_mut(pipeline.sent_whole..) {
             if queued.range.end > pipeline.written {
                 break;
             }
-            if let ResponseOwner::Call(call) = queued.owner {
-                note_call(call, queued.range);
-            }
+            queued.sent_at = Some(common.now);
             pipeline.sent_whole += 1;
         }
         // Now the connection waits for an answer, and that limit may be shorter than the limit for sending.
