@@ -42,35 +42,36 @@ pub struct Response(pub(super) Box<Inner>);
 
 /// The content of a response, in one allocation, so that moving it with calls and completions costs as much as moving a
 /// pointer.
+#[repr(C)] // what every response needs stands together
 pub(super) struct Inner {
-    /// The URL that the response came from, or empty.
-    url: String,
     /// Raw bytes: the interim heads, the final head, unfolded values, the trailer section.
     pub(super) buffer: Vec<u8>,
-    /// The fields of all heads, then the trailers, as ranges into `buffer`.
-    pub(super) fields: Fields,
-    pub(super) interim: Vec<HeadParts>,
-    pub(super) head: HeadParts,
-    /// What the final head says about the body and the connection.
-    pub(super) framing: Framing,
-    /// The first head, if it was plain and in one read.
-    pub(super) first: HeadParts,
+    pub(super) body: Vec<u8>,
     /// The length of the body behind `first`, if that head says nothing else about the body and the connection; else 0.
     pub(super) first_body: u64,
-    /// The response was cleared, and no head has come since. The buffer has `first`, in case the next head is the same.
-    is_cleared: bool,
+    /// The first head, if it was plain and in one read.
+    pub(super) first: HeadParts,
+    pub(super) head: HeadParts,
     /// A range of `fields`.
     pub(super) trailers: Range<u32>,
-    pub(super) body: Vec<u8>,
     /// Lines of heads and trailers that were not read.
     pub(super) dropped_lines: u32,
+    /// The response was cleared, and no head has come since. The buffer has `first`, in case the next head is the same.
+    is_cleared: bool,
     /// Content codings of the body were decoded.
     pub(super) decoded: bool,
+    /// The fields of all heads, then the trailers, as ranges into `buffer`.
+    pub(super) fields: Fields,
+    pub(super) retained: usize,
+    pub(super) interim: Vec<HeadParts>,
+    /// The URL that the response came from, or empty.
+    url: String,
     /// Kept for the next coded body. While an exchange decodes, the exchange has it.
     pub(super) decoder: Option<Box<Decoder>>,
-    pub(super) retained: usize,
     /// The connection, if it has switched to another protocol: a type of a layer above this one.
     switched: Option<Box<dyn Any + Send + Sync>>,
+    /// What the final head says about the body and the connection.
+    pub(super) framing: Framing,
 }
 
 impl Response {
