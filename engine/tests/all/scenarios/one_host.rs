@@ -417,6 +417,8 @@ fn a_server_that_forgets_requests_gets_one_at_a_time() {
             client.submit(call.tag(tag).timeout(1000 * MS));
         }
         let mut ended = rest(client);
+        // Those that have given up in the queue, too.
+        assert!(ended.iter().all(|done| done.report.bytes_out() > 0));
         ended.retain(|done| done.outcome.is_ok());
         ended.iter().map(|done| done.tag).collect::<Vec<_>>()
     };
@@ -591,13 +593,16 @@ fn one_calls_limits_and_codings_are_its_own_in_a_pipeline() {
     client.submit(call("/"));
     client.submit(call("/").tag(1).limits(tight));
     client.submit(Call::new(coded, Response::new()).tag(2));
+    let mut sent = [0; 3];
     while let Some(done) = client.wait(None).unwrap().done() {
+        sent[done.tag as usize] = done.report.bytes_out();
         // The connection of the failed call is gone; the call behind it was sent again.
         match done.outcome {
             Ok(()) => assert_ne!(done.tag, 1),
             Err(error) => assert_kind!(error, ErrorKind::Limit(LimitExceeded::BodyBytes(3))),
         }
     }
+    assert!(sent[2] > 2 * sent[0], "{sent:?}");
     assert_eq!(client.counters().opened, 2);
 }
 
