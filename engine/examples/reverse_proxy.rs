@@ -20,16 +20,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.enable_io().build()?.block_on(async {
         let proxy = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-        println!("http://{}/", proxy.local_addr()?);
-        let itself = Upstream::tcp([proxy.local_addr()?]);
-        let mut visitor = HostClient::new(itself, HostConfig::default())?;
-        let trial = move || {
-            let upload = Request::post("/", vec![b'x'; 20_000_000]);
-            let done = visitor.perform(Call::new(upload, Response::new()));
-            println!("{}", done.into_result().expect("an answer").text());
-            std::process::exit(0)
-        };
-        is_trial.then(|| std::thread::spawn(trial));
+        let address = proxy.local_addr()?;
+        println!("http://{address}/");
+        is_trial.then(|| support::upload_to(address));
         loop {
             let (stream, _) = proxy.accept().await?;
             let client = client.clone();
@@ -44,8 +37,7 @@ async fn forward(
     client: Shared<HostClient>,
     asked: http::Request<Incoming>,
 ) -> Result<http::Response<Either<SharedBody, Full<Bytes>>>, http::Error> {
-    let target = asked.uri().path_and_query();
-    let target = target.map_or("/", |target| target.as_str());
+    let target = asked.uri().path_and_query().map_or("/", |it| it.as_str());
     let mut request = Request::new(asked.method().as_str(), target);
     for (name, value) in asked.headers() {
         if goes_on(name.as_str()) {

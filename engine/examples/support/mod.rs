@@ -216,3 +216,18 @@ fn read_request(reader: &mut impl BufRead) -> io::Result<Option<Asked>> {
     reader.read_exact(&mut asked.body)?;
     Ok(Some(asked))
 }
+
+/// Uploads 20 MB to a server from a thread of its own, prints the answer, and ends the program.
+pub(crate) fn upload_to(server: SocketAddr) {
+    thread::spawn(move || {
+        let config = courser::HostConfig::default();
+        let upstream = courser::Upstream::tcp([server]);
+        let mut client = courser::HostClient::new(upstream, config).expect("a client");
+        let mut request = courser::Request::post("/", vec![b'x'; 20_000_000]);
+        let mut response = courser::Response::new();
+        let answered = client.call(&mut request, &mut response);
+        answered.expect("an answer");
+        println!("{}", response.text());
+        std::process::exit(0)
+    });
+}
