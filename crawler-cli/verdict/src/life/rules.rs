@@ -70,8 +70,6 @@ pub struct Rules {
     pub report_after: Duration,
     /// The time after which a URL that cannot be reached is reported. Default: 72 hours.
     pub report_unreachable_after: Duration,
-    /// The time after which a host that cannot be reached is called dead. Default: 30 days.
-    pub dead_after: Duration,
     /// If set, a failure of any kind is reported once it has lasted for this time, and not before (`--fail-after`).
     /// Default: not set.
     pub fail_after: Option<Duration>,
@@ -142,7 +140,6 @@ impl Default for Rules {
             report_count: 2,
             report_after: DAY,
             report_unreachable_after: 3 * DAY,
-            dead_after: 30 * DAY,
             fail_after: None,
             grace: DAY,
             alive_interval: Intervals {
@@ -220,11 +217,6 @@ impl Rules {
             _ => return None,
         };
         after.checked_sub(record.failing_for())
-    }
-
-    /// Whether a URL could not be reached for so long that its host is called dead.
-    pub fn is_dead_host(&self, record: &Record) -> bool {
-        record.state() == State::Unreachable && record.failing_for() >= self.dead_after
     }
 
     /// The rule for a kind of negative verdict.

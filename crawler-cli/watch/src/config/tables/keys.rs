@@ -204,12 +204,6 @@ pub(super) const POLICY: &[Key<PolicyConfig>] = &[
         "The time after which a URL that cannot be reached is reported."
     ),
     key!(
-        "dead_after",
-        Time,
-        |p| p.rules.dead_after,
-        "The time after which a host that cannot be reached is called dead."
-    ),
-    key!(
         "grace",
         Time,
         |p| p.rules.grace,
