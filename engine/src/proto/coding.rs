@@ -166,13 +166,10 @@ pub(crate) struct Decoder {
     layers: Vec<Layer>,
     /// Layers of earlier bodies, ready for a new one.
     spare: Vec<Layer>,
-    /// Input that came while the body was full, from `kept_at` on. Empty unless `held`.
+    /// Input that came while the body was full. Empty unless `held`.
     kept: Vec<u8>,
-    kept_at: usize,
     /// Decoding has stopped because the body was full, and can continue without new input.
     held: bool,
-    /// Bytes of the coded body that have come.
-    received: u64,
     /// Bytes of the coded body that the first layer has used.
     taken: u64,
     /// Bytes of memory that the spare layers hold.
@@ -190,12 +187,12 @@ struct Layer {
     drained: bool,
 }
 
-/// The limits of one body.
-#[derive(Clone, Copy)]
-pub(super) struct Bounds<'a> {
+/// Where the decoded bytes of one body go, and their limits.
+pub(super) struct Decoded<'a> {
+    pub(super) body: &'a mut Vec<u8>,
     pub(super) limits: &'a Limits,
     /// Bytes that each layer may produce.
-    pub(super) decoded: Option<u64>,
+    pub(super) most: Option<u64>,
     /// The length at which the body counts as full.
     pub(super) hold_at: usize,
 }
@@ -254,31 +251,20 @@ impl Decoder {
     pub(super) fn handle_input(
         &mut self,
         input: &[u8],
-        body: &mut Vec<u8>,
-        bounds: Bounds<'_>,
+        to: &mut Decoded<'_>,
     ) -> Result<(), ErrorKind> {
-        self.received += input.len() as u64;
-        let used = if self.held {
-            0
-        } else {
-            self.decode(input, body, bounds)?
+        let used = match self.held {
+            true => 0,
+            false => self.decode(input, to)?,
         };
         self.kept.extend_from_slice(&input[used..]);
         Ok(())
     }
 
     /// Continues to decode: the body has room again.
-    pub(super) fn handle_room(
-        &mut self,
-        body: &mut Vec<u8>,
-        bounds: Bounds<'_>,
-    ) -> Result<(), ErrorKind> {
+    pub(super) fn handle_room(&mut self, to: &mut Decoded<'_>) -> Result<(), ErrorKind> {
         let mut kept = std::mem::take(&mut self.kept);
-        self.kept_at += self.decode(&kept[self.kept_at..], body, bounds)?;
-        if self.kept_at == kept.len() {
-            kept.clear();
-            self.kept_at = 0;
-        }
+        kept.drain(..self.decode(&kept, to)?);
         self.kept = kept;
         Ok(())
     }
@@ -290,7 +276,7 @@ impl Decoder {
 
     /// Bytes of the coded body that have come.
     pub(super) fn received(&self) -> u64 {
-        self.received
+        self.taken + self.kept.len() as u64
     }
 
     /// Whether every layer has reached the end of its coding.
@@ -300,8 +286,7 @@ impl Decoder {
 
     /// Ends the body. Frees layers that are not worth keeping, and those above `retained` bytes in all.
     pub(super) fn reset(&mut self, retained: usize) {
-        (self.kept, self.kept_at, self.held) = (Vec::new(), 0, false);
-        (self.received, self.taken) = (0, 0);
+        (self.kept, self.held, self.taken) = (Vec::new(), false, 0);
         let mut layers = std::mem::take(&mut self.layers);
         self.spare.extend(layers.drain(..).filter_map(Layer::reset));
         self.layers = layers;
@@ -320,22 +305,17 @@ impl Decoder {
     }
 
     /// Decodes until the input is used up or the body is full. Returns how much of the input was used.
-    fn decode(
-        &mut self,
-        input: &[u8],
-        body: &mut Vec<u8>,
-        bounds: Bounds<'_>,
-    ) -> Result<usize, ErrorKind> {
-        let mut used = 0;
+    fn decode(&mut self, input: &[u8], to: &mut Decoded<'_>) -> Result<usize, ErrorKind> {
+        let mut left = input;
         self.held = false;
         loop {
             let mut progressed = false;
             // The last layer first: each one makes room for the one before it.
             for at in (0..self.layers.len()).rev() {
-                progressed |= self.step(at, input, &mut used, body, bounds)?;
+                progressed |= self.step(at, &mut left, to)?;
             }
             if !progressed {
-                return Ok(used);
+                return Ok(input.len() - left.len());
             }
         }
     }
@@ -344,10 +324,8 @@ impl Decoder {
     fn step(
         &mut self,
         at: usize,
-        input: &[u8],
-        used: &mut usize,
-        body: &mut Vec<u8>,
-        bounds: Bounds<'_>,
+        input: &mut &[u8],
+        to: &mut Decoded<'_>,
     ) -> Result<bool, ErrorKind> {
         let (before, rest) = self.layers.split_at_mut(at);
         let [layer, after @ ..] = rest else {
@@ -355,13 +333,13 @@ impl Decoder {
         };
         let source = match before.last() {
             Some(before) => &before.out[before.ready.clone()],
-            None => &input[*used..],
+            None => input,
         };
         if !layer.ready.is_empty() || (source.is_empty() && layer.drained) {
             return Ok(false);
         }
         let room = match after {
-            [] => bounds.hold_at.saturating_sub(body.len()).min(PIECE),
+            [] => to.hold_at.saturating_sub(to.body.len()).min(PIECE),
             _ => PIECE,
         };
         if room == 0 {
@@ -377,23 +355,21 @@ impl Decoder {
         match before.last_mut() {
             Some(before) => before.ready.start += step.used,
             None => {
-                *used += step.used;
+                *input = &input[step.used..];
                 self.taken += step.used as u64;
             }
         }
-        let over = bounds
-            .decoded
-            .map_or(0, |limit| layer.made.saturating_sub(limit));
+        let over = to.most.map_or(0, |most| layer.made.saturating_sub(most));
         if after.is_empty() {
             let within = step.made - step.made.min(usize::try_from(over).unwrap_or(usize::MAX));
-            body.extend_from_slice(&layer.out[..within]);
+            to.body.extend_from_slice(&layer.out[..within]);
         } else {
             layer.ready = 0..step.made;
         }
         if over > 0 {
             return Err(LimitExceeded::DecodedBytes(layer.made - over).into());
         }
-        if let Some(ratio) = bounds.limits.decode_ratio
+        if let Some(ratio) = to.limits.decode_ratio
             && layer.made > RATIO_FROM
             && layer.made / u64::from(ratio.max(1)) > self.taken
         {

@@ -20,10 +20,10 @@
 use std::time::Duration;
 
 use super::chunked::{Chunk, ChunkDecoder};
-use super::coding::{self, Bounds, Codings, Decoder};
+use super::coding::{self, Codings, Decoded, Decoder};
 use super::head::{self, Framing, HeadScan, TransferEncoding};
 use super::request::{Fill, Outline, RequestKind};
-use super::response::{decoder_cap, range};
+use super::response::{Inner, decoder_cap, range};
 use super::{Limits, Request, Response, Version};
 use crate::error::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, Sent};
 
@@ -381,8 +381,9 @@ impl Exchange {
     ) -> Result<usize, ErrorKind> {
         self.received += input.len() as u64;
         let mut used = self.take_usual(input, response, limits);
+        let sink = &mut Sink { response, limits };
         while used < input.len() && !matches!(self.recv, RecvState::Done) {
-            match self.handle_piece(&input[used..], response, limits)? {
+            match self.handle_piece(&input[used..], sink)? {
                 0 => break,
                 n => used += n,
             }
@@ -421,15 +422,10 @@ impl Exchange {
 
     /// Parses one part of the response, or a head together with a body of known length, which is the usual case.
     /// Returns 0 only when the framing has ended.
-    fn handle_piece(
-        &mut self,
-        input: &[u8],
-        response: &mut Response,
-        limits: &Limits,
-    ) -> Result<usize, ErrorKind> {
+    fn handle_piece(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<usize, ErrorKind> {
         let mut used = 0;
         if let RecvState::Head { .. } = self.recv {
-            used = self.handle_head_bytes(input, response, limits)?;
+            used = self.handle_head_bytes(input, sink)?;
         }
         match &mut self.recv {
             RecvState::Length(left) if used < input.len() => {
@@ -437,45 +433,34 @@ impl Exchange {
                 let n = usize::try_from(*left).map_or(rest.len(), |left| left.min(rest.len()));
                 *left -= n as u64;
                 let ended = *left == 0;
-                self.append_body(&rest[..n], response, limits)?;
+                self.append_body(&rest[..n], sink)?;
                 if ended {
                     self.recv = RecvState::Done;
                 }
                 Ok(used + n)
             }
             _ if used > 0 => Ok(used),
-            _ => self.handle_other_piece(input, response, limits),
-        }
-    }
-
-    fn handle_other_piece(
-        &mut self,
-        input: &[u8],
-        response: &mut Response,
-        limits: &Limits,
-    ) -> Result<usize, ErrorKind> {
-        match &self.recv {
-            RecvState::Chunked(_) => self.handle_chunks(input, response, limits),
+            RecvState::Chunked(_) => self.handle_chunks(input, sink),
             RecvState::Trailers { .. } => {
-                let used = self.handle_trailer_bytes(input, response, limits)?;
+                let used = self.handle_trailer_bytes(input, sink)?;
                 if self.request.reading.keeps_chunks {
-                    self.append_body(&input[..used], response, limits)?;
+                    self.append_body(&input[..used], sink)?;
                 }
                 Ok(used)
             }
             RecvState::UntilClose => {
                 let before = match &self.decoder {
                     Some(decoder) => decoder.received(),
-                    None => response.0.body.len() as u64,
+                    None => sink.response.0.body.len() as u64,
                 };
-                if let Some(limit) = self.body_limit(limits)
+                if let Some(limit) = self.body_limit(sink.limits)
                     && before + input.len() as u64 > limit
                 {
                     let room = (limit - before) as usize;
-                    self.append_body(&input[..room], response, limits)?;
+                    self.append_body(&input[..room], sink)?;
                     return Err(LimitExceeded::BodyBytes(limit).into());
                 }
-                self.append_body(input, response, limits)?;
+                self.append_body(input, sink)?;
                 Ok(input.len())
             }
             RecvState::Head { .. }
@@ -486,18 +471,12 @@ impl Exchange {
     }
 
     #[inline(always)] // into its only caller
-    fn handle_head_bytes(
-        &mut self,
-        input: &[u8],
-        response: &mut Response,
-        limits: &Limits,
-    ) -> Result<usize, ErrorKind> {
-        let inner = &mut *response.0;
-        let used = if let Some(length) = inner.repeat_head(input, limits) {
+    fn handle_head_bytes(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<usize, ErrorKind> {
+        let inner = &mut *sink.response.0;
+        let used = if let Some(length) = inner.repeat_head(input, sink.limits) {
             length
         } else if inner.buffer.is_empty()
-            && let Some(length) =
-                head::parse_plain(input, limits, &mut inner.fields, &mut inner.head)
+            && let Some(length) = head::parse_plain(input, sink.limits, inner)
         {
             inner.buffer.extend_from_slice(&input[..length]);
             inner.framing = Framing::of(&inner.buffer, &inner.fields);
@@ -505,12 +484,12 @@ impl Exchange {
             inner.first_body = inner.framing.only_length(&inner.head);
             length
         } else {
-            match self.gather_head(input, response, limits)? {
+            match self.gather_head(input, sink)? {
                 (used, true) => used,
                 (used, false) => return Ok(used),
             }
         };
-        self.handle_head(response, limits)?;
+        self.handle_head(sink)?;
         Ok(used)
     }
 
@@ -520,13 +499,12 @@ impl Exchange {
     fn gather_head(
         &mut self,
         input: &[u8],
-        response: &mut Response,
-        limits: &Limits,
+        sink: &mut Sink<'_>,
     ) -> Result<(usize, bool), ErrorKind> {
         let RecvState::Head { scan, start } = &mut self.recv else {
             return Ok((0, false));
         };
-        let inner = &mut *response.0;
+        let (inner, limits) = (&mut *sink.response.0, sink.limits);
         *start = (*start).min(inner.buffer.len()); // the response may have been cleared since
         let room = limits.head_bytes.saturating_sub(inner.buffer.len());
         let within = &input[..input.len().min(room)];
@@ -537,10 +515,8 @@ impl Exchange {
         let n = end.unwrap_or(within.len());
         inner.buffer.extend_from_slice(&input[..n]);
         if end.is_some() {
-            let (head, dropped) =
-                scan.parse(&mut inner.buffer, *start, limits, &mut inner.fields)?;
-            inner.framing = Framing::of(&inner.buffer, &inner.fields[range(&head.fields)]);
-            inner.head = head;
+            let dropped = scan.parse(inner, *start, limits)?;
+            inner.framing = Framing::of(&inner.buffer, &inner.fields[range(&inner.head.fields)]);
             if dropped > 0 {
                 inner.dropped_lines += dropped;
                 // Another reader may take such a line for one about the connection.
@@ -551,24 +527,23 @@ impl Exchange {
     }
 
     #[inline(always)] // into its only caller
-    fn handle_head(&mut self, response: &mut Response, limits: &Limits) -> Result<(), ErrorKind> {
-        let head = &response.0.head;
-        if head.status < 200 && !(head.status == 101 && self.request.kind == RequestKind::Upgrade) {
-            return self.handle_interim(response, limits);
+    fn handle_head(&mut self, sink: &mut Sink<'_>) -> Result<(), ErrorKind> {
+        let inner = &mut *sink.response.0;
+        let status = inner.head.status;
+        if status < 200 && !(status == 101 && self.request.kind == RequestKind::Upgrade) {
+            return self.handle_interim(sink);
         }
-        let inner = &mut *response.0;
         if let Some(Err(_)) = inner.framing.content_length {
             // The head has an invalid length, or several.
             let fields = &inner.fields[range(&inner.head.fields)];
             inner.framing.content_length = Some(head::content_length(&inner.buffer, fields));
         }
-        let status = inner.head.status;
-        self.recv = self.body_of(status, inner.head.version, &inner.framing, limits)?;
+        self.recv = self.body_of(inner, sink.limits)?;
         if self.is_sending() {
             self.handle_early_head(status);
         }
         if !self.codings.is_empty() {
-            self.begin_decoding(response, limits)?;
+            self.begin_decoding(sink)?;
         }
         Ok(())
     }
@@ -584,26 +559,23 @@ impl Exchange {
     }
 
     #[cold]
-    fn handle_interim(
-        &mut self,
-        response: &mut Response,
-        limits: &Limits,
-    ) -> Result<(), ErrorKind> {
-        let head = std::mem::take(&mut response.0.head);
+    fn handle_interim(&mut self, sink: &mut Sink<'_>) -> Result<(), ErrorKind> {
+        let (inner, most) = (&mut *sink.response.0, sink.limits.interim_responses);
+        let head = std::mem::take(&mut inner.head);
         if head.status == 101 {
             return Err(PeerFault::UnexpectedUpgrade.into());
         }
-        if self.interim == limits.interim_responses {
-            return Err(LimitExceeded::InterimResponses(limits.interim_responses).into());
+        if self.interim == most {
+            return Err(LimitExceeded::InterimResponses(most).into());
         }
         self.interim += 1;
         if head.status == 100 {
             self.handle_continue_timeout();
         }
-        response.0.interim.push(head);
+        inner.interim.push(head);
         self.recv = RecvState::Head {
             scan: HeadScan::new(self.lenient),
-            start: response.0.buffer.len(),
+            start: inner.buffer.len(),
         };
         Ok(())
     }
@@ -611,13 +583,9 @@ impl Exchange {
     /// How the body of the final response is framed (RFC 9112 §6.3). Notes in `close` whether the connection must
     /// close.
     #[inline(always)] // into its only caller
-    fn body_of(
-        &mut self,
-        status: u16,
-        version: Version,
-        framing: &Framing,
-        limits: &Limits,
-    ) -> Result<RecvState, ErrorKind> {
+    fn body_of(&mut self, inner: &Inner, limits: &Limits) -> Result<RecvState, ErrorKind> {
+        let Inner { head, framing, .. } = inner;
+        let (status, version) = (head.status, head.version);
         self.keep_alive_timeout = framing.keep_alive_timeout;
         if framing.close {
             self.close.get_or_insert(CloseReason::ResponseSaidClose);
@@ -705,32 +673,27 @@ impl Exchange {
         Ok(true)
     }
 
-    fn handle_chunks(
-        &mut self,
-        input: &[u8],
-        response: &mut Response,
-        limits: &Limits,
-    ) -> Result<usize, ErrorKind> {
-        let limit = self.body_limit(limits);
+    fn handle_chunks(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<usize, ErrorKind> {
+        let limit = self.body_limit(sink.limits);
         let mut pos = 0;
         loop {
             let RecvState::Chunked(decoder) = &mut self.recv else {
                 return Ok(0);
             };
             let begun = pos;
-            let chunk = decoder.next(input, &mut pos, limits, limit)?;
+            let chunk = decoder.next(input, &mut pos, sink.limits, limit)?;
             if self.request.reading.keeps_chunks {
-                self.append_body(&input[begun..pos], response, limits)?;
+                self.append_body(&input[begun..pos], sink)?;
             }
             match chunk {
                 Chunk::Data(_) if self.request.reading.keeps_chunks => {}
-                Chunk::Data(n) => self.append_body(&input[pos - n..pos], response, limits)?,
+                Chunk::Data(n) => self.append_body(&input[pos - n..pos], sink)?,
                 Chunk::More => return Ok(pos),
                 Chunk::Last => break,
             }
         }
         self.recv = RecvState::Trailers {
-            start: response.0.buffer.len(),
+            start: sink.response.0.buffer.len(),
             line: TrailerLine::Start,
         };
         Ok(pos)
@@ -739,21 +702,21 @@ impl Exchange {
     fn handle_trailer_bytes(
         &mut self,
         input: &[u8],
-        response: &mut Response,
-        limits: &Limits,
+        sink: &mut Sink<'_>,
     ) -> Result<usize, ErrorKind> {
         let RecvState::Trailers { start, line } = &mut self.recv else {
             return Ok(0);
         };
-        *start = (*start).min(response.0.buffer.len()); // the response may have been cleared since
+        let (buffer, most) = (&mut sink.response.0.buffer, sink.limits.trailer_bytes);
+        *start = (*start).min(buffer.len()); // the response may have been cleared since
         for (at, &byte) in input.iter().enumerate() {
-            response.0.buffer.push(byte);
+            buffer.push(byte);
             *line = match (*line, byte) {
                 (TrailerLine::Start, b'\r') => TrailerLine::StartCr,
                 (TrailerLine::StartCr, b'\n') => {
-                    let range = *start..response.0.buffer.len();
+                    let start = *start;
                     self.recv = RecvState::Done;
-                    self.finish_trailers(range, response, limits)?;
+                    self.finish_trailers(start, sink)?;
                     return Ok(at + 1);
                 }
                 (TrailerLine::Inside, b'\r') => TrailerLine::InsideCr,
@@ -763,25 +726,19 @@ impl Exchange {
                 }
                 _ => return Err(PeerFault::BadTrailer.into()),
             };
-            if response.0.buffer.len() - *start > limits.trailer_bytes {
-                return Err(LimitExceeded::TrailerBytes(limits.trailer_bytes).into());
+            if buffer.len() - *start > most {
+                return Err(LimitExceeded::TrailerBytes(most).into());
             }
         }
         Ok(input.len())
     }
 
-    fn finish_trailers(
-        &mut self,
-        range: std::ops::Range<usize>,
-        response: &mut Response,
-        limits: &Limits,
-    ) -> Result<(), ErrorKind> {
-        let inner = &mut *response.0;
+    fn finish_trailers(&mut self, start: usize, sink: &mut Sink<'_>) -> Result<(), ErrorKind> {
+        let inner = &mut *sink.response.0;
         let first = inner.fields.len();
         inner.note_trailers();
-        if range.len() > 2 {
-            let (buffer, fields) = (&mut inner.buffer, &mut inner.fields);
-            let dropped = head::parse_trailers(buffer, range, limits, self.lenient, fields)?;
+        if inner.buffer.len() - start > 2 {
+            let dropped = head::parse_trailers(inner, start, sink.limits, self.lenient)?;
             inner.dropped_lines += dropped;
             if dropped > 0 {
                 self.close.get_or_insert(CloseReason::AmbiguousFraming);
@@ -867,9 +824,10 @@ impl Exchange {
         response: &mut Response,
         limits: &Limits,
     ) -> Result<(), ErrorKind> {
-        let bounds = self.bounds(limits);
+        let sink = &mut Sink { response, limits };
+        let (mode, hold_at) = (self.mode, self.stream_buffer);
         if let Some(decoder) = &mut self.decoder {
-            decoder.handle_room(&mut response.0.body, bounds)?;
+            decoder.handle_room(&mut sink.decoded(mode, hold_at))?;
             self.finish_decoding(response)?;
         }
         Ok(())
@@ -1000,41 +958,21 @@ impl Exchange {
     }
 
     #[inline]
-    fn append_body(
-        &mut self,
-        bytes: &[u8],
-        response: &mut Response,
-        limits: &Limits,
-    ) -> Result<(), ErrorKind> {
-        if self.decoder.is_some() {
-            let bounds = self.bounds(limits);
-            if let Some(decoder) = &mut self.decoder {
-                decoder.handle_input(bytes, &mut response.0.body, bounds)?;
-            }
+    fn append_body(&mut self, bytes: &[u8], sink: &mut Sink<'_>) -> Result<(), ErrorKind> {
+        if let Some(decoder) = &mut self.decoder {
+            let out = &mut sink.decoded(self.mode, self.stream_buffer);
+            decoder.handle_input(bytes, out)?;
         } else if self.mode != BodyMode::Discard {
-            response.0.body.extend_from_slice(bytes);
+            sink.response.0.body.extend_from_slice(bytes);
         }
         Ok(())
-    }
-
-    fn bounds<'l>(&self, limits: &'l Limits) -> Bounds<'l> {
-        let (decoded, hold_at) = match self.mode {
-            BodyMode::Buffer => (limits.decoded_bytes, usize::MAX),
-            BodyMode::Stream | BodyMode::Discard => (None, self.stream_buffer),
-        };
-        Bounds {
-            limits,
-            decoded,
-            hold_at,
-        }
     }
 
     /// Begins to decode the body if the final head names codings that the request asked for.
     #[cold]
     fn begin_decoding(
         &mut self,
-        response: &mut Response,
-        limits: &Limits,
+        Sink { response, limits }: &mut Sink<'_>,
     ) -> Result<(), ErrorKind> {
         // The codings were applied to the whole representation (RFC 9110 §14.4). A part of it (206) has neither their
         // beginning nor their end.
@@ -1095,6 +1033,28 @@ impl Exchange {
         match self.mode {
             BodyMode::Buffer => limits.body_bytes,
             BodyMode::Stream | BodyMode::Discard => None,
+        }
+    }
+}
+
+/// Where the bytes of a response go, and their limits.
+struct Sink<'a> {
+    response: &'a mut Response,
+    limits: &'a Limits,
+}
+
+impl Sink<'_> {
+    /// The body, for the bytes of a decoder.
+    fn decoded(&mut self, mode: BodyMode, stream_buffer: usize) -> Decoded<'_> {
+        let (most, hold_at) = match mode {
+            BodyMode::Buffer => (self.limits.decoded_bytes, usize::MAX),
+            BodyMode::Stream | BodyMode::Discard => (None, stream_buffer),
+        };
+        Decoded {
+            body: &mut self.response.0.body,
+            limits: self.limits,
+            most,
+            hold_at,
         }
     }
 }

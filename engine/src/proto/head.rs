@@ -7,12 +7,11 @@
 //! its first wrong byte.
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
 
 use httparse::ParserConfig;
 
 use super::Limits;
-use super::response::{Field, Fields, HeadParts, Version};
+use super::response::{Field, Fields, HeadParts, Inner, Version};
 use super::scan::{is_of_token, text_end, text_stops, token_end, token_stops};
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 
@@ -144,18 +143,17 @@ impl HeadScan {
         Ok(())
     }
 
-    /// Parses the complete head at `buffer[start..]`, which this has found the end of. Returns also how many of its lines
-    /// were dropped.
+    /// Parses the complete head in the buffer from `start` on, which this has found the end of. Returns how many of its
+    /// lines were dropped.
     pub(super) fn parse(
         &self,
-        buffer: &mut Vec<u8>,
+        inner: &mut Inner,
         start: usize,
         limits: &Limits,
-        fields: &mut Fields,
-    ) -> Result<(HeadParts, u32), ErrorKind> {
+    ) -> Result<u32, ErrorKind> {
         match self.has_wrong {
-            true => parse_wrong_head(buffer, start, limits, fields),
-            false => parse_head(buffer, start, limits.header_count, fields).map(|head| (head, 0)),
+            true => parse_wrong_head(inner, start, limits),
+            false => parse_head(inner, start, limits.header_count).map(|()| 0),
         }
     }
 }
@@ -226,7 +224,7 @@ pub(crate) enum TransferEncoding {
 }
 
 /// Parses the head at the start of `input` in one pass, if it is complete and plain: CRLF line ends, one blank in the
-/// status line, no folded lines, within the limits, no more fields than `fields` has slots. It must be the first head
+/// status line, no folded lines, within the limits, no more fields than there are slots. It must be the first head
 /// of its response; its ranges count from the start of an empty buffer. Returns its length. `None` leaves everything
 /// else, malformed heads included, to [`HeadScan`] and [`parse_head`], so that the outcome does not depend on how the
 /// input is split.
@@ -234,12 +232,7 @@ pub(crate) enum TransferEncoding {
 /// Accepts nothing that `httparse` refuses, and gives the same fields (property-tested). It costs a fifth of that,
 /// because it does not resume and tolerates no variants.
 #[inline(always)] // into its only caller
-pub(super) fn parse_plain(
-    input: &[u8],
-    limits: &Limits,
-    fields: &mut Fields,
-    head: &mut HeadParts,
-) -> Option<usize> {
+pub(super) fn parse_plain(input: &[u8], limits: &Limits, inner: &mut Inner) -> Option<usize> {
     if input.len() < WINDOW {
         return None;
     }
@@ -247,7 +240,7 @@ pub(super) fn parse_plain(
         true => (Version::Http11, 200, USUAL_STATUS_LINE.len() - 2),
         false => parse_status_line(input)?,
     };
-    let slots = fields.refill();
+    let slots = inner.fields.refill();
     let room = slots.len().min(limits.header_count.min(MAX_HEADERS));
     let mut slots = slots[..room].iter_mut();
     let mut at = reason_end + 2;
@@ -276,8 +269,8 @@ pub(super) fn parse_plain(
         return None;
     }
     let count = room - slots.len();
-    fields.set_len(count);
-    *head = HeadParts {
+    inner.fields.set_len(count);
+    inner.head = HeadParts {
         status,
         version,
         bytes: 0..length as u32,
@@ -377,15 +370,11 @@ fn parse_status_line(input: &[u8]) -> Option<(Version, u16, usize)> {
 /// The status line of nearly all responses.
 const USUAL_STATUS_LINE: &[u8] = b"HTTP/1.1 200 OK\r\n";
 
-/// Parses the complete head at `buffer[start..]`, which [`HeadScan`] takes for right, and appends its headers to
-/// `fields`. Folded values are copied without their line breaks to the end of `buffer`.
+/// Parses the complete head in the buffer from `start` on, which [`HeadScan`] takes for right, and appends its headers to
+/// the fields. Folded values are copied without their line breaks to the end of the buffer.
 #[inline(never)] // keeps the large stack frame out of the caller
-pub(super) fn parse_head(
-    buffer: &mut Vec<u8>,
-    start: usize,
-    max_headers: usize,
-    fields: &mut Fields,
-) -> Result<HeadParts, ErrorKind> {
+fn parse_head(inner: &mut Inner, start: usize, max_headers: usize) -> Result<(), ErrorKind> {
+    let Inner { buffer, fields, .. } = inner;
     // The parser knows no minor version above 1.
     let minor = buffer.get_mut(start + MINOR_VERSION_AT);
     let minor = minor.filter(|digit| matches!(digit, b'2'..=b'9'));
@@ -422,25 +411,22 @@ pub(super) fn parse_head(
         buffer[start + MINOR_VERSION_AT] = digit;
     }
     unfold(buffer, &mut fields[first..]);
-    Ok(HeadParts {
+    inner.head = HeadParts {
         status,
         version,
         bytes: start as u32..(start + length) as u32,
         // Not taken from `httparse`, which drops a phrase that is not ASCII.
         reason: reason_end.min(start + STATUS_LINE_PREFIX) as u32..reason_end as u32,
         fields: first as u32..fields.len() as u32,
-    })
+    };
+    Ok(())
 }
 
 /// Parses a complete head that has lines which the grammar does not permit, as [`parse_head`] does without those lines.
-/// [`HeadScan`] has checked the status line. Returns also how many lines were dropped.
+/// [`HeadScan`] has checked the status line. Returns how many lines were dropped.
 #[cold]
-fn parse_wrong_head(
-    buffer: &mut Vec<u8>,
-    start: usize,
-    limits: &Limits,
-    fields: &mut Fields,
-) -> Result<(HeadParts, u32), ErrorKind> {
+fn parse_wrong_head(inner: &mut Inner, start: usize, limits: &Limits) -> Result<u32, ErrorKind> {
+    let Inner { buffer, fields, .. } = inner;
     let head = &buffer[start..];
     let (length, line_end, version) = (head.len(), line_end(head, 0), version(head));
     let blanks = head[..line_end].iter().skip(MINOR_VERSION_AT + 1);
@@ -452,34 +438,40 @@ fn parse_wrong_head(
     let reason_at = start + line_end - reason.len().saturating_sub(1);
     let reason = reason_at..reason_at + text_end(reason.get(1..).unwrap_or_default(), 0);
     let first = fields.len();
-    let lines = line_end..length;
-    let dropped = parse_lines(head, lines, start, limits, fields, Some(limits.header_line))?
-        .ok_or(PeerFault::BadHeader)?;
+    let dropped = parse_lines(
+        head,
+        line_end,
+        start,
+        limits,
+        fields,
+        Some(limits.header_line),
+    )?
+    .ok_or(PeerFault::BadHeader)?;
     unfold(buffer, &mut fields[first..]);
-    let head = HeadParts {
+    inner.head = HeadParts {
         status,
         version,
         bytes: start as u32..(start + length) as u32,
         reason: reason.start as u32..reason.end as u32,
         fields: first as u32..fields.len() as u32,
     };
-    Ok((head, dropped))
+    Ok(dropped)
 }
 
-/// Parses the lines `section[range]`, up to an empty one, and appends their fields; `section` is at offset `base` of the
+/// Parses the lines of `section` from `at` on, up to an empty one, and appends their fields; `section` is at offset `base` of the
 /// buffer. With a longest line, drops what is longer, and lines that the grammar does not permit, unless they may be
 /// meant to frame the body. Returns how many fields were dropped, or `None` for what may not be dropped.
 fn parse_lines(
     section: &[u8],
-    range: Range<usize>,
+    mut at: usize,
     base: usize,
     limits: &Limits,
     fields: &mut Fields,
     drops_beyond: Option<usize>,
 ) -> Result<Option<u32>, LimitExceeded> {
     let most = limits.header_count.min(MAX_HEADERS);
-    let (mut at, mut count, mut dropped) = (range.start, 0, 0);
-    while at < range.end && !matches!(section[at..], [b'\n', ..] | [b'\r', b'\n', ..]) {
+    let (mut count, mut dropped) = (0, 0);
+    while at < section.len() && !matches!(section[at..], [b'\n', ..] | [b'\r', b'\n', ..]) {
         let mut end = line_end(section, at);
         let mut is_long = drops_beyond.is_some_and(|longest| end - at > longest);
         while let Some(b' ' | b'\t') = section.get(end) {
@@ -532,18 +524,18 @@ fn version(head: &[u8]) -> Version {
     }
 }
 
-/// Parses the complete trailer section `buffer[range]`, and appends the fields that may stand in trailers. Folded values
-/// are copied without their line breaks to the end of `buffer`. Returns how many lines were dropped.
-pub(crate) fn parse_trailers(
-    buffer: &mut Vec<u8>,
-    range: Range<usize>,
+/// Parses the complete trailer section in the buffer from `start` on, and appends the fields that may stand in trailers.
+/// Folded values are copied without their line breaks to the end of the buffer. Returns how many lines were dropped.
+pub(super) fn parse_trailers(
+    inner: &mut Inner,
+    start: usize,
     limits: &Limits,
     lenient: bool,
-    fields: &mut Fields,
 ) -> Result<u32, ErrorKind> {
+    let Inner { buffer, fields, .. } = inner;
     let first = fields.len();
     let drops_beyond = lenient.then_some(usize::MAX);
-    let dropped = parse_lines(buffer, range, 0, limits, fields, drops_beyond)?
+    let dropped = parse_lines(buffer, start, 0, limits, fields, drops_beyond)?
         .ok_or(PeerFault::BadTrailer)?;
     unfold(buffer, &mut fields[first..]);
     let mut kept = first;
@@ -755,17 +747,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::proto::Response;
 
-    fn show(head: &HeadParts, buffer: &[u8], fields: &[Field]) -> String {
-        let fields: Vec<_> = fields.iter().map(|field| field.show(buffer)).collect();
-        format!("{head:?} {fields:?}")
+    fn show(inner: &Inner, buffer: &[u8]) -> String {
+        let fields: Vec<_> = inner.fields.iter().map(|f| f.show(buffer)).collect();
+        format!("{:?} {fields:?}", inner.head)
     }
 
     /// Names and values end at every position of their windows, and the input ends at every position after the head.
     #[test]
     fn plain_lines_of_every_length() {
         let (many, limits) = ("x".repeat(40), Limits::default());
-        let mut fields = Fields::default();
+        let inner = &mut *Response::new().0;
         for (name, value) in (1..40).flat_map(|name| (0..40).map(move |value| (name, value))) {
             let head = format!(
                 "HTTP/1.1 200 OK\r\n{}: {}\r\n\r\n",
@@ -774,12 +767,12 @@ mod tests {
             );
             for behind in 0..24 {
                 let input = format!("{head}{}", &many[..behind]);
-                let mut parts = HeadParts::default();
-                let length = parse_plain(input.as_bytes(), &limits, &mut fields, &mut parts);
+                let length = parse_plain(input.as_bytes(), &limits, inner);
                 assert_eq!(length, Some(head.len()), "{input:?}");
                 let shown = format!("{}: {}", &many[..name], &many[..value]);
-                assert_eq!(fields[0].show(input.as_bytes()), shown);
-                assert_eq!((fields.len(), parts.bytes), (1, 0..head.len() as u32));
+                assert_eq!(inner.fields[0].show(input.as_bytes()), shown);
+                let bytes = inner.head.bytes.clone();
+                assert_eq!((inner.fields.len(), bytes), (1, 0..head.len() as u32));
             }
         }
     }
@@ -789,20 +782,19 @@ mod tests {
     fn more_fields_than_slots() {
         let lines: String = (0..200).map(|n| format!("Name: value {n}\r\n")).collect();
         let input = format!("HTTP/1.1 200 OK\r\n{lines}\r\n").into_bytes();
-        let (mut fields, mut head) = (Fields::default(), HeadParts::default());
-        let limits = Limits::default();
-        assert_eq!(parse_plain(&input, &limits, &mut fields, &mut head), None);
-        assert_eq!((fields.len(), head.status), (0, 0));
-        let slow = parse_head(&mut input.clone(), 0, 256, &mut fields).unwrap();
-        let slow = show(&slow, &input, &fields);
-        let length = parse_plain(&input, &limits, &mut fields, &mut head);
-        assert_eq!(length, Some(input.len()));
-        assert_eq!(show(&head, &input, &fields), slow);
+        let (inner, limits) = (&mut *Response::new().0, Limits::default());
+        assert_eq!(parse_plain(&input, &limits, inner), None);
+        assert_eq!((inner.fields.len(), inner.head.status), (0, 0));
+        inner.buffer = input.clone();
+        parse_head(inner, 0, 256).unwrap();
+        let slow = show(inner, &input);
+        assert_eq!(parse_plain(&input, &limits, inner), Some(input.len()));
+        assert_eq!(show(inner, &input), slow);
         let few = Limits {
             header_count: 199,
             ..limits
         };
-        assert_eq!(parse_plain(&input, &few, &mut fields, &mut head), None);
+        assert_eq!(parse_plain(&input, &few, inner), None);
     }
 
     proptest! {
@@ -824,17 +816,16 @@ mod tests {
                 let at = at.index(input.len());
                 input[at] = *byte;
             }
-            let mut fields = Fields::default();
-            let mut head = HeadParts::default();
-            let fast = parse_plain(&input, &Limits::default(), &mut fields, &mut head);
+            let inner = &mut *Response::new().0;
+            let fast = parse_plain(&input, &Limits::default(), inner);
             let plain = input.len() >= WINDOW && headers.iter().all(|(name, _)| !name.is_empty());
             prop_assert!(fast.is_some() == plain || damage.is_some());
             if let Some(length) = fast {
-                let mut buffer = input[..length].to_vec();
-                let fast = show(&head, &buffer, &fields);
-                fields.set_len(0);
-                let slow = parse_head(&mut buffer, 0, 64, &mut fields).expect("httparse accepts it");
-                prop_assert_eq!(fast, show(&slow, &buffer, &fields));
+                inner.buffer = input[..length].to_vec();
+                let fast = show(inner, &inner.buffer);
+                inner.fields.set_len(0);
+                parse_head(inner, 0, 64).expect("httparse accepts it");
+                prop_assert_eq!(fast, show(inner, &inner.buffer));
             }
         }
     }
