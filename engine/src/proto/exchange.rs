@@ -184,6 +184,7 @@ enum TrailerLine {
 
 impl Exchange {
     /// An exchange that is over.
+    #[inline]
     pub(crate) fn over() -> Self {
         Self {
             send: SendState::Done,
@@ -215,29 +216,26 @@ impl Exchange {
     /// still holds.
     #[inline(always)] // on the path of every call
     pub(crate) fn begin(&mut self, request: &Request, mode: BodyMode) {
-        self.request = request.outline();
-        self.send = match self.request.head_goes_first {
-            true => SendState::Head(0),
-            false => SendState::Fixed(self.request.length),
+        let outline = request.outline();
+        *self = Self {
+            send: match outline.head_goes_first {
+                true => SendState::Head(0),
+                false => SendState::Fixed(outline.length),
+            },
+            recv: RecvState::Head {
+                scan: HeadScan::new(self.lenient),
+                start: 0,
+            },
+            mode,
+            request: outline,
+            close: request
+                .says_close()
+                .then_some(CloseReason::RequestSaidClose),
+            codings: request.codings(),
+            stream_buffer: self.stream_buffer,
+            lenient: self.lenient,
+            ..Self::over()
         };
-        self.recv = RecvState::Head {
-            scan: HeadScan::new(self.lenient),
-            start: 0,
-        };
-        self.mode = mode;
-        self.close = request
-            .says_close()
-            .then_some(CloseReason::RequestSaidClose);
-        self.stray_body = false;
-        self.keep_alive_timeout = None;
-        self.codings = request.codings();
-        if self.decoder.is_some() {
-            self.decoder = None;
-        }
-        self.early = false;
-        self.interim = 0;
-        self.sent = 0;
-        self.received = 0;
     }
 
     /// What the driver has to do next for the request.
@@ -255,7 +253,6 @@ impl Exchange {
     fn poll_send_in_steps<'r>(&mut self, request: &'r mut Request) -> Result<SendStep<'r>, Misuse> {
         loop {
             match self.send {
-                SendState::Fixed(left @ 1..) => return Ok(SendStep::Write(unsent(request, left))),
                 SendState::Head(at) if at < request.encoded().len() => {
                     if at == 0 {
                         request.rewind_stream();
@@ -286,7 +283,7 @@ impl Exchange {
                         Fill::Ended => SendState::Done,
                     };
                 }
-                SendState::Fixed(0)
+                SendState::Fixed(_)
                 | SendState::Body(_)
                 | SendState::AwaitSource
                 | SendState::Done => {

@@ -17,7 +17,7 @@ use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 
 /// Finds the empty line that ends a head, over any number of pieces, and refuses a head at its first byte that no
 /// valid head has there.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct HeadScan {
     at: HeadAt,
     /// Bytes of the present line that have come.
@@ -46,17 +46,14 @@ enum HeadAt {
     LastLf,
 }
 
-impl Default for HeadAt {
-    fn default() -> Self {
-        Self::Status(0)
-    }
-}
-
 impl HeadScan {
     pub(crate) fn new(lenient: bool) -> Self {
         Self {
+            at: HeadAt::Status(0),
+            line: 0,
+            lines: 0,
             lenient,
-            ..Self::default()
+            has_wrong: false,
         }
     }
 

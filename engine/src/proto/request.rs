@@ -48,7 +48,7 @@ struct Inner {
     /// The id of the [`Defaults`] that `encoded` was made with; 0: `encoded` is not valid.
     encoded_for: u64,
     /// Where redirects have led.
-    redirected: Option<Box<Redirected>>,
+    redirected: Redirected,
     /// The head, then a body if it is small, as they go out.
     encoded: Vec<u8>,
     /// What an exchange needs to know about the request.
@@ -478,30 +478,12 @@ impl Request {
     pub(crate) fn encode_with(
         &mut self,
         defaults: &Defaults,
-        fields: &HopFields,
+        hop: &HopFields,
     ) -> Result<(), Misuse> {
-        fields.check()?;
-        match self.is_replayable() {
-            true => self.write(defaults, fields),
-            false => Err(Misuse::BodyNotReplayable),
+        hop.check()?;
+        if !self.is_replayable() {
+            return Err(Misuse::BodyNotReplayable);
         }
-    }
-
-    /// The [id](Defaults) of the defaults that the request was encoded with; 0 if it was changed since, or never
-    /// encoded.
-    #[inline]
-    pub(crate) fn encoded_for(&self) -> u64 {
-        self.0.encoded_for
-    }
-
-    fn encode_anew(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
-        if self.0.encoded_for == defaults.id && self.is_replayable() {
-            return Ok(());
-        }
-        self.encode_with(defaults, &HopFields::default())
-    }
-
-    fn write(&mut self, defaults: &Defaults, hop: &HopFields) -> Result<(), Misuse> {
         self.check(defaults.form)?;
         self.0.encoded_codings = self.0.codings.unwrap_or(defaults.codings);
         let mut out = std::mem::take(&mut self.0.encoded);
@@ -524,6 +506,20 @@ impl Request {
         self.0.outline = self.compute_outline();
         self.0.encoded_for = defaults.id;
         Ok(())
+    }
+
+    /// The [id](Defaults) of the defaults that the request was encoded with; 0 if it was changed since, or never
+    /// encoded.
+    #[inline]
+    pub(crate) fn encoded_for(&self) -> u64 {
+        self.0.encoded_for
+    }
+
+    fn encode_anew(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
+        if self.0.encoded_for == defaults.id && self.is_replayable() {
+            return Ok(());
+        }
+        self.encode_with(defaults, &HopFields::default())
     }
 
     /// The outline of the request as it was encoded last.
@@ -663,13 +659,13 @@ impl Request {
         }
         out.extend_from_slice(&defaults.lines);
         let has_cookies = !self.0.cookies.is_empty();
-        if self.0.redirected.is_none() && !withheld && !has_cookies && hop.lines.is_empty() {
+        if !self.was_redirected() && !withheld && !has_cookies && hop.lines.is_empty() {
             out.extend_from_slice(fields);
         } else {
             self.write_some_fields(withheld, hop, out);
         }
         if let Some(url) = url
-            && !self.withholds_credentials()
+            && !self.0.redirected.withholds_credentials
             && hop.get("authorization").is_none()
         {
             self.write_authorization(&url, out);
@@ -686,9 +682,8 @@ impl Request {
     /// Writes `Authorization` from the user information of the URL, or, after redirects, of the first URL. A server
     /// that redirects to another origin can give no credentials for that origin.
     fn write_authorization(&self, url: &Url<'_>, out: &mut Vec<u8>) {
-        let redirected = self.0.redirected.as_ref();
-        let first = redirected.and_then(|_| Url::parse(&self.0.target).ok());
-        let first = first.as_ref().and_then(Url::userinfo);
+        let first = self.was_redirected().then(|| Url::parse(&self.0.target));
+        let first = first.and_then(|url| url.ok()?.userinfo());
         let own = url.userinfo().filter(|_| !self.is_other_origin());
         if let Some(userinfo) = own.or(first)
             && !has_line(&self.0.fields, &["authorization"])
@@ -762,7 +757,9 @@ impl Request {
         let mut is_marked = || marked.any(|own| own.eq_ignore_ascii_case(name));
         match name.eq_ignore_ascii_case(PROXY_AUTHORIZATION) {
             true => self.is_other_origin(), // no server is trusted with it
-            false => self.withholds_credentials() && (is_credential(name) || is_marked()),
+            false => {
+                self.0.redirected.withholds_credentials && (is_credential(name) || is_marked())
+            }
         }
     }
 
@@ -962,22 +959,18 @@ impl Request {
         other_origin: bool,
         trusted: bool,
     ) {
-        let before = self.0.redirected.take();
-        let before = before.as_deref();
-        let withholds = before.is_some_and(|before| before.withholds_credentials);
-        self.invalidate().0.redirected = Some(Box::new(Redirected {
-            method: method.or(before.and_then(|before| before.method)),
-            other_origin: other_origin || before.is_some_and(|before| before.other_origin),
-            withholds_credentials: !trusted && (other_origin || withholds),
-            url,
-        }));
+        let now = &mut self.invalidate().0.redirected;
+        now.url = url;
+        now.method = method.or(now.method);
+        now.other_origin |= other_origin;
+        now.withholds_credentials = !trusted && (other_origin || now.withholds_credentials);
     }
 
     /// Forgets the redirects of an earlier call.
     #[inline]
     pub(crate) fn reset(&mut self) {
-        if self.0.redirected.take().is_some() {
-            self.invalidate();
+        if self.was_redirected() {
+            self.invalidate().0.redirected = Redirected::default();
         }
     }
 
@@ -999,45 +992,37 @@ impl Request {
         }
     }
 
+    fn was_redirected(&self) -> bool {
+        !self.0.redirected.url.is_empty()
+    }
+
     /// The URL to send the request to: the target, or where redirects have led.
     pub(crate) fn url(&self) -> &str {
-        match &self.0.redirected {
-            Some(redirected) => &redirected.url,
-            None => &self.0.target,
+        match self.was_redirected() {
+            true => &self.0.redirected.url,
+            false => &self.0.target,
         }
     }
 
     /// The method to send now.
     pub(crate) fn method_now(&self) -> &str {
-        self.new_method().unwrap_or(&self.0.method)
+        self.0.redirected.method.unwrap_or(&self.0.method)
     }
 
     fn body_now(&self) -> &Body {
-        match self.new_method() {
-            Some(_) => &Body::None,
-            None => &self.0.body,
+        match self.lost_body() {
+            true => &Body::None,
+            false => &self.0.body,
         }
     }
 
-    fn new_method(&self) -> Option<&'static str> {
-        let redirected = self.0.redirected.as_ref();
-        redirected.and_then(|redirected| redirected.method)
-    }
-
     fn lost_body(&self) -> bool {
-        self.new_method().is_some()
+        self.0.redirected.method.is_some()
     }
 
     /// Whether a redirect has led to another origin.
     pub(crate) fn is_other_origin(&self) -> bool {
-        let redirected = self.0.redirected.as_ref();
-        redirected.is_some_and(|redirected| redirected.other_origin)
-    }
-
-    /// Whether a redirect has led to where the credentials of the request must not go.
-    fn withholds_credentials(&self) -> bool {
-        let redirected = self.0.redirected.as_ref();
-        redirected.is_some_and(|redirected| redirected.withholds_credentials)
+        self.0.redirected.other_origin
     }
 
     fn invalidate(&mut self) -> &mut Self {
@@ -1149,15 +1134,16 @@ impl Defaults {
 }
 
 /// Where redirects have led.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Redirected {
+    /// Empty before the first redirect.
     url: String,
     /// Replaces the method; then the request has no body.
     method: Option<&'static str>,
     /// Another scheme, host or port was reached, now or earlier: `Host`, `Proxy-Authorization` and the TLS identity that the
     /// caller has set for the first origin are not sent any more.
     other_origin: bool,
-    /// Headers that only the first origin may get are not sent any more.
+    /// Headers that only the first origin may get are not sent any more: the credentials of the request must not go there.
     withholds_credentials: bool,
 }
 

@@ -42,6 +42,7 @@ pub struct Response(pub(super) Box<Inner>);
 
 /// The content of a response, in one allocation, so that moving it with calls and completions costs as much as moving a
 /// pointer.
+#[derive(Default)]
 #[repr(C)] // what every response needs stands together
 pub(super) struct Inner {
     /// Raw bytes: the interim heads, the final head, unfolded values, the trailer section.
@@ -78,22 +79,8 @@ impl Response {
     /// An empty response. Its status is 0.
     pub fn new() -> Self {
         Self(Box::new(Inner {
-            url: String::new(),
-            buffer: Vec::new(),
-            fields: Fields::default(),
-            interim: Vec::new(),
-            head: HeadParts::default(),
-            framing: Framing::default(),
-            first: HeadParts::default(),
-            first_body: 0,
-            is_cleared: false,
-            trailers: 0..0,
-            dropped_lines: 0,
-            body: Vec::new(),
-            decoded: false,
-            decoder: None,
             retained: DEFAULT_RETAINED,
-            switched: None,
+            ..Inner::default()
         }))
     }
 

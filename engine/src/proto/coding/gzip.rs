@@ -93,14 +93,8 @@ impl Gzip {
             }
             (Data, _) => Data,
         };
-        let counts = match before {
-            Fixed(_) | Between => true,
-            ExtraLength | ExtraLengthHigh(_) | Extra(_) | Name | Comment => {
-                self.flags & HEADER_CRC != 0
-            }
-            HeaderCrc(_) | Data | Trailer(_) | Padding => false,
-        };
-        if counts {
+        // Whether the header has a checksum is known only after its first bytes.
+        if !matches!(before, HeaderCrc(_) | Data | Trailer(_) | Padding) {
             self.header.update(&[byte]);
         }
         Ok(())
@@ -115,9 +109,8 @@ impl Gzip {
 
     /// The checksum and the length that must stand after the data.
     fn trailer(&self) -> [u8; 8] {
-        let [a, b, c, d] = self.data.sum().to_le_bytes();
-        let [e, f, g, h] = self.data.amount().to_le_bytes();
-        [a, b, c, d, e, f, g, h]
+        let (sum, length) = (self.data.sum(), self.data.amount());
+        (u64::from(length) << 32 | u64::from(sum)).to_le_bytes()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads and edits a request before it is sent: its headers, its query, and bodies that are forms or JSON.
 
-use super::{Check, Invalid, OwnValue, Request, check_bytes, lines, split_line};
+use super::{Check, Invalid, OwnValue, Redirected, Request, check_bytes, lines, split_line};
 use crate::error::Part;
 use crate::proto::Credentials;
 
@@ -169,7 +169,7 @@ impl Clone for Request {
         // The copy was not encoded, and no call has it yet.
         copy.invalidate().0.encoded.clear();
         copy.0.head_len = 0;
-        copy.0.redirected = None;
+        copy.0.redirected = Redirected::default();
         copy.0.cookies.clear();
         copy
     }
