@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::buckets::{self, bucket_end};
+use super::buckets::{bucket, bucket_end};
 
 /// A limit that follows the usual latency: the 95th percentile of recent latencies times a factor, within bounds.
 ///
@@ -100,7 +100,8 @@ impl Latencies {
             self.halve(halves);
             self.halved_at = Some(now);
         }
-        let bucket = bucket(latency);
+        let micros = u32::try_from(latency.as_micros()).unwrap_or(u32::MAX);
+        let bucket = bucket::<EIGHTHS>(micros.into());
         if self.counts[bucket] == u16::MAX {
             self.halve(1);
         }
@@ -132,7 +133,8 @@ impl Latencies {
         for (bucket, &count) in self.counts.iter().enumerate() {
             below += u64::from(count);
             if below >= rank {
-                return Some(upper_end(bucket));
+                // A little more than the longest latency in the bucket.
+                return Some(Duration::from_micros(bucket_end::<EIGHTHS>(bucket) + 1));
             }
         }
         None
@@ -147,18 +149,7 @@ impl Latencies {
     }
 }
 
-/// The bucket of a latency: eight for each power of two of microseconds from 8 on, and one for each microsecond below.
-fn bucket(latency: Duration) -> usize {
-    let micros = u32::try_from(latency.as_micros()).unwrap_or(u32::MAX);
-    buckets::bucket::<EIGHTHS>(micros.into())
-}
-
-/// The end of a bucket: a little more than its longest latency.
-fn upper_end(bucket: usize) -> Duration {
-    Duration::from_micros(bucket_end::<EIGHTHS>(bucket) + 1)
-}
-
-/// Each power of two has eight buckets.
+/// Each power of two of microseconds from 8 on has eight buckets, and each microsecond below has one.
 const EIGHTHS: u32 = 3;
 /// Enough for more than an hour.
 const BUCKETS: usize = 30 * 8;
@@ -235,8 +226,7 @@ mod tests {
     /// How far above is in `client/stats.rs`, which has the same buckets.
     #[test]
     fn a_bucket_ends_above_its_latencies() {
-        let latency = Duration::from_nanos(7_999);
-        assert!(upper_end(bucket(latency)) > latency);
-        assert!(bucket(Duration::MAX) < BUCKETS);
+        assert!(bucket_end::<EIGHTHS>(bucket::<EIGHTHS>(7)) + 1 > 7);
+        assert!(bucket::<EIGHTHS>(u32::MAX.into()) < BUCKETS);
     }
 }

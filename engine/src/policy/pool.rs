@@ -260,19 +260,28 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
                 ReuseOrder::Lifo => self.idle.pop_back(),
                 ReuseOrder::Fifo => self.idle.pop_front(),
             }?;
-            let slot = &mut self.slots[at as usize];
-            let expired = matches!(slot.state, State::Idle { expires_at, .. } if expires_at <= now);
-            match slot.conn {
-                Some(conn) if !expired => {
-                    slot.state = State::Busy;
-                    self.busy += 1;
-                    return Some(conn);
-                }
-                Some(conn) => close(conn),
-                None => {}
+            if let Some(conn) = self.occupy(now, at, &mut close) {
+                return Some(conn);
             }
-            self.free_slot(at);
         }
+    }
+
+    /// Makes a connection busy that has just left the idle ones; one that has expired is closed.
+    #[inline]
+    fn occupy(&mut self, now: Time, at: u32, close: &mut impl FnMut(C)) -> Option<C> {
+        let slot = &mut self.slots[at as usize];
+        let expired = matches!(slot.state, State::Idle { expires_at, .. } if expires_at <= now);
+        match slot.conn {
+            Some(conn) if !expired => {
+                slot.state = State::Busy;
+                self.busy += 1;
+                return Some(conn);
+            }
+            Some(conn) => close(conn),
+            None => {}
+        }
+        self.free_slot(at);
+        None
     }
 
     /// Puts a call at the end of the wait queue, if the queue has room. The throttle lets `room` calls begin now.
@@ -307,24 +316,12 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
             let Some(at) = self.idle_slots(true).next() else {
                 break;
             };
-            let slot = &mut self.slots[at as usize];
-            let State::Idle {
-                ticket, expires_at, ..
-            } = slot.state
-            else {
-                break;
-            };
-            self.idle.remove(ticket);
-            match slot.conn {
-                Some(conn) if expires_at > now => {
-                    slot.state = State::Busy;
-                    self.busy += 1;
-                    return Some((conn, self.waiting_fresh.pop_front()?));
-                }
-                Some(conn) => close(conn),
-                None => {}
+            if let State::Idle { ticket, .. } = self.slots[at as usize].state {
+                self.idle.remove(ticket);
             }
-            self.free_slot(at);
+            if let Some(conn) = self.occupy(now, at, &mut close) {
+                return Some((conn, self.waiting_fresh.pop_front()?));
+            }
         }
         if self.waiting.len() == 0 {
             return None;
@@ -442,7 +439,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     pub(crate) fn served(&mut self, now: Time, SlotId(at): SlotId, calls: usize) -> bool {
         let slot = &mut self.slots[at as usize];
         slot.requests += calls as u64;
-        self.warm_after = None;
+        self.warm_after = None; // the server works
         self.is_worn(now, at) || self.is_exceeded()
     }
 
@@ -630,10 +627,8 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
             State::Draining => self.draining -= 1,
             _ => self.busy -= 1,
         }
-        slot.requests += 1;
         slot.keep_alive = keep_alive;
-        self.warm_after = None; // the server works
-        if self.is_worn(now, at) || self.is_exceeded() {
+        if self.served(now, SlotId(at), 1) {
             self.free_slot(at);
             return Next::Close;
         }

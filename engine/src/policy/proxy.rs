@@ -200,16 +200,13 @@ impl Proxy {
 }
 
 fn kind(scheme: &str) -> Result<ProxyKind, UrlError> {
-    [
-        ProxyKind::Http,
-        ProxyKind::Https,
-        ProxyKind::Socks5,
-        ProxyKind::Socks5h,
-    ]
-    .into_iter()
-    .find(|kind| kind.as_str().eq_ignore_ascii_case(scheme))
-    .filter(|kind| *kind != ProxyKind::Https || cfg!(feature = "tls"))
-    .ok_or_else(|| UrlError::Scheme(scheme.to_ascii_lowercase().into()))
+    match &*scheme.to_ascii_lowercase() {
+        "http" => Ok(ProxyKind::Http),
+        "https" if cfg!(feature = "tls") => Ok(ProxyKind::Https),
+        "socks5" => Ok(ProxyKind::Socks5),
+        "socks5h" => Ok(ProxyKind::Socks5h),
+        other => Err(UrlError::Scheme(other.into())),
+    }
 }
 
 impl FromStr for Proxy {
