@@ -306,7 +306,7 @@ impl<N: Net> Opener<'_, N> {
     fn fail(&mut self, key: OpeningKey, error: Option<Error>) -> Option<Opened> {
         let now = self.reactor.now();
         let opening = self.connector.openings.remove(key)?;
-        self.end_stage(&opening);
+        self.end_stage(key, &opening);
         let error = error
             .or(opening.error)
             .unwrap_or_else(|| Error::new(TimeLimit::Connect, Phase::Connect, Sent::Nothing));
@@ -368,12 +368,12 @@ impl<N: Net> Opener<'_, N> {
         let Some(opening) = self.connector.openings.remove(key) else {
             return;
         };
-        self.end_stage(&opening);
+        self.end_stage(key, &opening);
         self.leave_pool(opening.slot, |pool| pool.closed(opening.slot.id));
     }
 
     /// Closes the connections of an opening that has ended, and cancels its lookup if no other opening waits for it.
-    fn end_stage(&mut self, opening: &Opening) {
+    fn end_stage(&mut self, key: OpeningKey, opening: &Opening) {
         match &opening.stage {
             Stage::Begun => {}
             Stage::Resolving(name) => {
@@ -381,7 +381,7 @@ impl<N: Net> Opener<'_, N> {
                     self.hosts.lookup_ended(opening.slot.host);
                 }
                 if let Some(names) = &mut self.connector.names {
-                    names.leave(name);
+                    names.leave(name, key);
                 }
             }
             Stage::Racing { running, .. } => {
@@ -417,9 +417,7 @@ impl<N: Net> Opener<'_, N> {
         let names = self.connector.names.as_mut()?;
         match names.lookup(now, name, port) {
             Found::Pending => {
-                let name = names.wait(name, key, |waits| {
-                    self.connector.openings.get(waits).is_some()
-                });
+                let name = names.wait(name, key);
                 let opening = self.connector.openings.get_mut(key)?;
                 opening.stage = Stage::Resolving(name);
                 let limit = opening.limits.resolve;

@@ -1,7 +1,7 @@
 //! Name lookups of a client: the cache, the resolver, the channel between them, and the openings that wait for names. When
 //! the last opening that waits for a name has ended, its lookup is cancelled.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
@@ -21,17 +21,8 @@ pub(crate) struct Names {
     answers: Receiver<(Question, Answer)>,
     /// Wakes the client when there is an answer.
     waker: Waker,
-    /// By the name in lower case. A last dot is part of the key, because it makes another DNS question.
-    waiting: HashMap<Arc<str>, Waiting>,
-}
-
-/// The openings that wait for a name.
-#[derive(Default)]
-struct Waiting {
-    /// In the order in which they came. Some may have ended.
-    openings: Vec<OpeningKey>,
-    /// How many of them have not ended. Not zero.
-    count: usize,
+    /// The openings that wait, in the order in which they came, by the name in lower case. A last dot is part of the key, because it makes another DNS question.
+    waiting: HashMap<Arc<str>, VecDeque<OpeningKey>>,
 }
 
 impl Names {
@@ -67,32 +58,23 @@ impl Names {
         found
     }
 
-    /// An opening waits for a name. `is_open` tells whether an opening has not ended. Returns the name under which the
-    /// opening [leaves](Self::leave).
-    pub(crate) fn wait(
-        &mut self,
-        name: &str,
-        key: OpeningKey,
-        is_open: impl Fn(OpeningKey) -> bool,
-    ) -> Arc<str> {
+    /// An opening waits for a name. Returns the name under which the opening [leaves](Self::leave).
+    pub(crate) fn wait(&mut self, name: &str, key: OpeningKey) -> Arc<str> {
         let name: Arc<str> = name.to_ascii_lowercase().into();
         let waiting = self.waiting.entry(name.clone()).or_default();
-        if waiting.openings.len() == waiting.openings.capacity() {
-            // Openings come and go while the lookup is in flight.
-            waiting.openings.retain(|waits| is_open(*waits));
-        }
-        waiting.openings.push(key);
-        waiting.count += 1;
+        waiting.push_back(key);
         name
     }
 
     /// An opening that waited for this name has ended.
-    pub(crate) fn leave(&mut self, name: &str) {
+    pub(crate) fn leave(&mut self, name: &str, key: OpeningKey) {
         let Some(waiting) = self.waiting.get_mut(name) else {
             return;
         };
-        waiting.count -= 1;
-        if waiting.count == 0 {
+        if let Some(at) = waiting.iter().position(|waits| *waits == key) {
+            waiting.remove(at);
+        }
+        if waiting.is_empty() {
             self.waiting.remove(name);
             if self.cache.cancel(name) {
                 self.resolver.cancel(name);
@@ -100,13 +82,12 @@ impl Names {
         }
     }
 
-    /// The next answer of the resolver, and the openings that waited for it. Some of them may have ended. Without any
-    /// if the answer refreshed a name.
-    pub(crate) fn poll(&mut self, now: Time) -> Option<(Vec<OpeningKey>, Found)> {
+    /// The next answer of the resolver, and the openings that waited for it: none if the answer refreshed a name.
+    pub(crate) fn poll(&mut self, now: Time) -> Option<(VecDeque<OpeningKey>, Found)> {
         while let Ok((question, answer)) = self.answers.try_recv() {
             if let Some(found) = self.cache.handle_answer(now, &question, answer) {
                 let waiting = self.waiting.remove(&*question.name).unwrap_or_default();
-                return Some((waiting.openings, found));
+                return Some((waiting, found));
             }
         }
         None
@@ -162,7 +143,7 @@ mod tests {
         // One lookup serves all that ask at the same time.
         for host in ["some.example", "SOME.example", "some.example"] {
             assert_eq!(names.lookup(now, host, 80), Found::Pending);
-            names.wait(host, key, |_| true);
+            names.wait(host, key);
         }
         let (name, reply) = asked.try_recv().unwrap();
         assert_eq!(name, "some.example");
@@ -173,7 +154,10 @@ mod tests {
             .join()
             .unwrap();
         assert_eq!(wakes.load(Ordering::SeqCst), 1);
-        assert_eq!(names.poll(now), Some((vec![key; 3], found(&["10.0.0.2"]))));
+        assert_eq!(
+            names.poll(now),
+            Some(([key; 3].into(), found(&["10.0.0.2"])))
+        );
         assert_eq!(names.poll(now), None);
         assert_eq!(names.lookup(now, "some.example", 80), found(&["10.0.0.2"]));
 
@@ -181,7 +165,7 @@ mod tests {
         assert_eq!(names.lookup(now, "lost.example", 80), Found::Pending);
         drop(asked.try_recv().unwrap());
         let lost = Found::Failed(DnsError::Unanswered);
-        assert_eq!(names.poll(now), Some((Vec::new(), lost.clone())));
+        assert_eq!(names.poll(now), Some((VecDeque::new(), lost.clone())));
         assert_eq!(names.lookup(now, "lost.example", 80), lost);
         assert_eq!(wakes.load(Ordering::SeqCst), 2);
     }
