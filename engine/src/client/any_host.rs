@@ -21,8 +21,7 @@ use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::tls::{TlsConfig, TlsIdentity};
 use crate::net::{Address, Net};
 use crate::policy::{
-    AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirect, RedirectAction, ThrottleConfig,
-    literal,
+    AddressPolicy, Follow, Proxies, Proxy, ProxyKind, Redirect, RedirectAction, literal,
 };
 use crate::proto::{
     Defaults, Request, Scheme, TargetForm, Url, check_user_agent, is_redirect, resolve,
@@ -121,16 +120,12 @@ impl<N: Net> Client<N> {
             Some(own) => build(own)?,
             None => tls.clone(),
         };
-        let total = ThrottleConfig {
-            rate: config.rate,
-            ..ThrottleConfig::default()
-        };
-        let each = ThrottleConfig {
-            counts_bytes: host.bytes_in.or(host.bytes_out).is_some(),
-            ..host.throttle()
-        };
         let mut hosts = Hosts::new(host.pool(), config.max_connections.get());
-        let throttle = Throttling::new(each, &total, &mut hosts);
+        let throttle = Throttling::new(host.rates(), [config.rate, None], &mut hosts);
+        if host.bytes_in.or(host.bytes_out).is_some() {
+            // These rates keep no call back, but the host must be kept for them.
+            hosts.set_throttle(host.rates());
+        }
         let bytes = ByteRates {
             host: [host.bytes_in, host.bytes_out],
             total: [config.bytes_in, config.bytes_out],

@@ -12,8 +12,8 @@ use crate::net::SocketOptions;
 use crate::net::tls::TlsConfig;
 use crate::policy::{
     AdaptiveTimeout, AddressPolicy, BalanceConfig, BreakerConfig, DnsConfig, LatePolicy, Overflow,
-    Pipelined, PoolConfig, Rate, Redirects, Retry, RetryBudget, ReuseOrder, ThrottleConfig,
-    Timeouts, WaitPolicy,
+    Pipelined, PoolConfig, Rate, Rates, Redirects, Retry, RetryBudget, ReuseOrder, Timeouts,
+    WaitPolicy,
 };
 use crate::proto::{Codings, Limits};
 use crate::reactor::ByteRates;
@@ -393,12 +393,8 @@ impl HostConfig {
         }
     }
 
-    pub(super) fn throttle(&self) -> ThrottleConfig {
-        ThrottleConfig {
-            rate: self.rate,
-            min_delay: self.min_delay,
-            counts_bytes: false,
-        }
+    pub(super) fn rates(&self) -> Rates {
+        [self.rate, self.min_delay.map(Rate::every)]
     }
 }
 

@@ -13,7 +13,6 @@ use crate::error::{Error, Misuse};
 use crate::net::os::OsNet;
 use crate::net::resolve::{Resolver, default_resolver};
 use crate::net::{Address, Net};
-use crate::policy::ThrottleConfig;
 use crate::proto::{Defaults, Scheme, check_user_agent};
 use crate::reactor::{HostKey, Step};
 
@@ -161,7 +160,7 @@ pub(super) fn one_upstream<S: Sharing>(
     };
     let mut pool = config.pool();
     pool.shared = S::IS_ON;
-    let (mut most, mut rates) = (usize::MAX, [config.throttle(), ThrottleConfig::default()]);
+    let (mut most, mut rates) = (usize::MAX, [config.rates(), [None; 2]]);
     if spreads {
         pool.min_idle = match name {
             // Without a call, connections to keep are why the name is looked up.
@@ -173,7 +172,7 @@ pub(super) fn one_upstream<S: Sharing>(
     }
     let mut hosts = Hosts::new(pool, most);
     let [each, total] = rates;
-    let throttle = Throttling::new(each, &total, &mut hosts);
+    let throttle = Throttling::new(each, total, &mut hosts);
     let insert = |addresses| {
         let route = HostRoute::new(addresses, handshakes.clone());
         hosts.insert([].into(), defaults.clone(), route)

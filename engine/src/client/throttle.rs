@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::hosts::Hosts;
-use crate::policy::{Throttle, ThrottleConfig};
+use crate::policy::{Rates, Throttle};
 use crate::reactor::HostKey;
 use crate::time::Time;
 
@@ -47,9 +47,9 @@ enum OpenPermit {
 }
 
 impl HostThrottle {
-    pub(super) fn new(rules: Option<&ThrottleConfig>) -> Self {
+    pub(super) fn new(rules: Option<Rates>) -> Self {
         Self {
-            rules: rules.map(|rules| Box::new(Throttle::new(rules))),
+            rules: rules.map(|rates| Box::new(Throttle::new(rates))),
             is_ready: false,
             permit: OpenPermit::None,
         }
@@ -83,12 +83,13 @@ impl HostThrottle {
 
 impl Throttling {
     /// A throttle with rules for each future host of `hosts`, and rules for all of them together.
-    pub(super) fn new(each: ThrottleConfig, total: &ThrottleConfig, hosts: &mut Hosts) -> Self {
-        if !each.is_open() || !total.is_open() || each.counts_bytes {
+    pub(super) fn new(each: Rates, total: Rates, hosts: &mut Hosts) -> Self {
+        let is_fair = total.iter().any(Option::is_some);
+        if is_fair || each.iter().any(Option::is_some) {
             hosts.set_throttle(each);
         }
         Self {
-            is_fair: !total.is_open(),
+            is_fair,
             requests: Throttle::new(total),
             openings: Throttle::new(total),
             ready: VecDeque::new(),

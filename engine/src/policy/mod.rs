@@ -50,5 +50,5 @@ pub(crate) use pool::{SlotId, WaitId};
 pub(crate) use redirect::Follow;
 pub(crate) use retry::{Verdict, is_stale};
 pub(crate) use scarcity::{AfterShortage, Scarcity};
-pub(crate) use throttle::{Throttle, ThrottleConfig};
+pub(crate) use throttle::{Rates, Throttle};
 pub(crate) use timeouts::later;

@@ -5,35 +5,20 @@ use std::time::Duration;
 use super::{Rate, RateLimiter, later};
 use crate::time::Time;
 
-/// The rules of one host; the fields are those of `HostConfig`.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ThrottleConfig {
-    pub(crate) rate: Option<Rate>,
-    pub(crate) min_delay: Option<Duration>,
-    /// The host has rates of bytes as well. These keep no call back, but the host must be kept for them.
-    pub(crate) counts_bytes: bool,
-}
-
-impl ThrottleConfig {
-    /// Whether no call is ever kept back.
-    pub(crate) fn is_open(&self) -> bool {
-        self.rate.is_none() && self.min_delay.is_none()
-    }
-}
+/// The rates of requests to one host, or to all. A call begins only if all of them allow it.
+pub(crate) type Rates = [Option<Rate>; 2];
 
 /// The throttle of one host. Invariant: every call that begins calls [`pass`](Self::pass) at that moment, so that no
 /// more calls than allowed begin in any window.
 #[derive(Debug)]
 pub(crate) struct Throttle {
-    /// A call begins only if all rates allow it.
     rates: [Option<RateLimiter>; 2],
 }
 
 impl Throttle {
-    pub(crate) fn new(config: &ThrottleConfig) -> Self {
-        let delay = config.min_delay.map(Rate::every);
+    pub(crate) fn new(rates: Rates) -> Self {
         Self {
-            rates: [config.rate, delay].map(|rate| rate.map(RateLimiter::new)),
+            rates: rates.map(|rate| rate.map(RateLimiter::new)),
         }
     }
 
@@ -79,11 +64,7 @@ mod tests {
     #[test]
     fn never_is_late_and_not_now() {
         let now = Time::now();
-        let config = ThrottleConfig {
-            min_delay: Some(Duration::MAX),
-            ..ThrottleConfig::default()
-        };
-        let mut throttle = Throttle::new(&config);
+        let mut throttle = Throttle::new([Some(Rate::every(Duration::MAX)), None]);
         throttle.pass(now);
         let year = now + Duration::from_secs(31_536_000);
         assert!(throttle.opens_at(now).is_some_and(|at| at > year));

@@ -14,8 +14,8 @@ use super::throttle::HostThrottle;
 use crate::address::Address;
 use crate::policy::queue::{Queue, Ticket};
 use crate::policy::{
-    AddressPolicy, Breaker, Caps, Counters, Latencies, Pool, PoolConfig, Proxy, RetryAccount,
-    ThrottleConfig, later,
+    AddressPolicy, Breaker, Caps, Counters, Latencies, Pool, PoolConfig, Proxy, Rates,
+    RetryAccount, later,
 };
 use crate::proto::Defaults;
 use crate::reactor::{CallKey, ConnKey, HostKey, OpeningKey, Slab, Step, of};
@@ -27,7 +27,7 @@ pub(crate) struct Hosts {
     /// The settings of each host's pool.
     pool: PoolConfig,
     /// The throttle rules of each host; `None` if hosts are not throttled.
-    throttle: Option<ThrottleConfig>,
+    throttle: Option<Rates>,
     /// Hosts to be serviced. Invariant: a host is in this list once if it is `touched`, else it is not in the list.
     touched: Vec<HostKey>,
     /// The cap on the connections of all hosts.
@@ -132,7 +132,7 @@ impl Hosts {
     }
 
     /// Throttles each host that is inserted from now on by these rules.
-    pub(super) fn set_throttle(&mut self, each: ThrottleConfig) {
+    pub(super) fn set_throttle(&mut self, each: Rates) {
         self.pool.throttled = true;
         self.throttle = Some(each);
     }
@@ -160,7 +160,7 @@ impl Hosts {
             defaults,
             route,
             breaker: None,
-            throttle: HostThrottle::new(self.throttle.as_ref()),
+            throttle: HostThrottle::new(self.throttle),
             retries: None,
             latencies: None,
             touched: false,
