@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
 use crate::proto::{BodySource, Request};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock};
 
 impl Request {
     /// Sets a body whose pieces are sent by the returned sender, from any thread or task: exactly `length` bytes, or,
@@ -84,7 +85,7 @@ impl BodySender {
     /// # Errors
     /// The call takes no more pieces.
     pub fn send(&self, piece: impl Into<Bytes>) -> Result<(), BodyClosed> {
-        let mut state = self.channel.lock();
+        let mut state = lock(&self.channel.state);
         while self.channel.is_full(&state) {
             let waited = self.channel.room.wait(state);
             state = waited.unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +100,7 @@ impl BodySender {
     /// The call takes no more pieces.
     pub async fn send_async(&mut self, piece: impl Into<Bytes>) -> Result<(), BodyClosed> {
         poll_fn(|context| self.poll_ready(context)).await?;
-        Channel::put(self.channel.lock(), piece.into())
+        Channel::put(lock(&self.channel.state), piece.into())
     }
 
     /// Ready when the next [`send`](Self::send) does not block.
@@ -107,7 +108,7 @@ impl BodySender {
     /// # Errors
     /// The call takes no more pieces.
     pub fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BodyClosed>> {
-        let mut state = self.channel.lock();
+        let mut state = lock(&self.channel.state);
         if state.closed {
             return Poll::Ready(Err(BodyClosed));
         }
@@ -139,7 +140,7 @@ impl Drop for BodySender {
 
 impl fmt::Debug for BodySender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let held = self.channel.lock().held;
+        let held = lock(&self.channel.state).held;
         f.debug_struct("BodySender").field("held", &held).finish()
     }
 }
@@ -167,11 +168,6 @@ struct State {
 }
 
 impl Channel {
-    /// No foreign code runs under this lock, so the state is valid even if the lock is poisoned.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_full(&self, state: &State) -> bool {
         !state.closed && state.held > 0 && state.held >= self.capacity
     }
@@ -191,7 +187,7 @@ impl Channel {
 
     /// Sets how the body ends, unless that is set.
     fn end(&self, end: io::Result<()>) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.end.is_none() {
             state.end = Some(end);
             wake_receiver(state);
@@ -223,7 +219,7 @@ impl Receiving {
 
 impl BodySource for Receiving {
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         if let Some(piece) = state.pieces.pop_front() {
             state.held -= piece.len();
             self.wake_sender(state);
@@ -241,7 +237,7 @@ impl BodySource for Receiving {
 
 impl Drop for Receiving {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.state);
         state.closed = true;
         let pieces = std::mem::take(&mut state.pieces);
         state.held = 0;

@@ -17,13 +17,14 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cookie_store::{Cookie as ParsedCookie, CookieDomain, CookieExpiration};
 use httpdate::fmt_http_date;
 
 use crate::proto::Url;
+use crate::sync::{Mutex, lock};
 
 /// A cookie jar. Clones are handles to the same jar.
 ///
@@ -206,7 +207,7 @@ impl CookieJar {
         };
         for value in values {
             if let Some(cookie) = self.check(value, &url) {
-                self.lock().insert(cookie, &url, &self.limits);
+                lock(&self.jar).insert(cookie, &url, &self.limits);
             }
         }
     }
@@ -215,7 +216,7 @@ impl CookieJar {
     /// Cookies with longer paths come first, then older cookies (RFC 6265 §5.4).
     pub fn push_header(&self, url: &Url<'_>, out: &mut Vec<u8>) -> bool {
         let host = host_key(url);
-        let jar = self.lock();
+        let jar = lock(&self.jar);
         if jar.with_parents(&host).next().is_none() {
             return false;
         }
@@ -258,7 +259,7 @@ impl CookieJar {
     /// # Ok::<(), courser::proto::UrlError>(())
     /// ```
     pub fn cookies(&self) -> impl Iterator<Item = Cookie> + use<> {
-        let jar = self.lock();
+        let jar = lock(&self.jar);
         let mut all: Vec<_> = jar.domains.values().flatten().collect();
         all.sort_by_key(|stored| stored.number);
         let current = all.iter().filter(|stored| !stored.cookie.is_expired());
@@ -277,7 +278,7 @@ impl CookieJar {
         };
         match self.check(value.as_bytes(), &url) {
             Some(parsed) if !parsed.is_expired() => {
-                self.lock().insert(parsed, &url, &self.limits);
+                lock(&self.jar).insert(parsed, &url, &self.limits);
                 true
             }
             _ => false,
@@ -286,7 +287,7 @@ impl CookieJar {
 
     /// The number of cookies, expired cookies that are not removed yet included.
     pub fn len(&self) -> usize {
-        self.lock().count
+        lock(&self.jar).count
     }
 
     /// Whether the jar has no cookies.
@@ -296,7 +297,7 @@ impl CookieJar {
 
     /// Removes all cookies.
     pub fn clear(&self) {
-        let mut jar = self.lock();
+        let mut jar = lock(&self.jar);
         jar.domains.clear();
         jar.count = 0;
     }
@@ -332,11 +333,6 @@ impl CookieJar {
     fn is_public_suffix(&self, domain: &str) -> bool {
         let own = self.public_suffix.as_ref();
         !domain.contains('.') || own.is_some_and(|check| check(domain))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Jar> {
-        // After a panic the jar is still valid: each change is complete before code that can panic.
-        self.jar.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

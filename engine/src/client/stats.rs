@@ -1,13 +1,13 @@
 //! Counters and histograms over many calls. Recording a call takes a few additions and allocates nothing.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::Timings;
 use crate::client::progress::ActiveCall;
 use crate::error::ErrorKind;
 use crate::policy::buckets::{self, bucket_end};
+use crate::sync::{Mutex, MutexGuard, lock};
 
 /// Statistics of the calls of a client so far: a snapshot.
 ///
@@ -284,7 +284,7 @@ impl Default for Recorder {
 impl Recorder {
     /// No foreign code runs under this lock, so the numbers are valid even if the lock is poisoned.
     pub(super) fn lock(&self) -> MutexGuard<'_, Stats> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// Counts a call that has ended.

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use tracing::field::{Empty, display};
 use tracing::{Span, debug, debug_span, trace};
@@ -10,6 +9,7 @@ use tracing::{Span, debug, debug_span, trace};
 use super::{CallId, Observer, ObserverEvent};
 use crate::error::redacted;
 use crate::proto::Url;
+use crate::sync::{Mutex, lock};
 
 impl Observer {
     /// An observer that makes a `tracing` span for each call, with the events `sent`, `head`, `redirected`, `retrying`
@@ -30,10 +30,7 @@ impl Observer {
         Self::each_client(|| {
             let spans = Mutex::new(HashMap::new());
             Self::new(move |event| {
-                observe(
-                    &mut spans.lock().unwrap_or_else(PoisonError::into_inner),
-                    event,
-                );
+                observe(&mut lock(&spans), event);
             })
         })
     }

@@ -2,11 +2,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::thread::Workers;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, lock};
 
 /// The end of a [`Shared`](crate::Shared) client: a future, for any executor, of the number of calls that were
 /// cancelled. Made by [`Shared::close`](crate::Shared::close), which has an example. The client ends whether or not the
@@ -47,7 +47,7 @@ impl Ends {
     /// Notes that one worker has ended, and how many calls it has cancelled.
     pub(super) fn note(&self, cut_off: usize) {
         let waiting = {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = lock(&self.0);
             state.running = state.running.saturating_sub(1);
             state.cut_off += cut_off;
             match state.running {
@@ -59,7 +59,7 @@ impl Ends {
     }
 
     fn poll(&self, context: &Context<'_>) -> Poll<usize> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.0);
         if state.running == 0 {
             return Poll::Ready(state.cut_off);
         }

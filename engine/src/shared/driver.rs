@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::{self, Context, Poll};
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::client::HttpClient;
 use crate::error::{Error, Misuse};
 use crate::net::Waker;
 use crate::net::sleep::Sleep;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, lock};
 
 impl<C: HttpClient> Shared<C> {
     /// A shared client without a thread of its own. The client works only while its [`Driver`] runs: on the caller's
@@ -218,10 +218,7 @@ struct Task {
 impl Task {
     fn wake(&self) {
         if self.sleep.interrupt() {
-            let waker = {
-                let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
-                waker.clone()
-            };
+            let waker = lock(&self.waker).clone();
             if let Some(waker) = waker {
                 waker.wake();
             }
@@ -229,7 +226,7 @@ impl Task {
     }
 
     fn register(&self, task: &task::Waker) {
-        let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waker = lock(&self.waker);
         if waker.as_ref().is_some_and(|known| known.will_wake(task)) {
             return;
         }

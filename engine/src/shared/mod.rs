@@ -24,7 +24,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -41,8 +41,8 @@ use crate::client::{Call, Completion, HttpClient, Report, Stats};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Stopped};
 use crate::policy::{Caps, host_hash};
 use crate::proto::{Request, Response};
-use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Mutex, lock};
 use completions::Recipient;
 use slot::{Delivery, Permits, Slot};
 use thread::{Command, QueuedCall, Work, Worker, Workers};
@@ -174,8 +174,7 @@ impl<C: HttpClient> Shared<C> {
         for (index, queue) in queues.into_iter().enumerate() {
             let build = Arc::clone(&build);
             let thread = start(index, &workers, queue, move || build(index))?;
-            let threads = shared.inner.threads.lock();
-            threads.unwrap_or_else(PoisonError::into_inner).push(thread);
+            lock(&shared.inner.threads).push(thread);
         }
         Ok(shared)
     }
@@ -505,7 +504,7 @@ impl Inner {
             return 0;
         }
         // A second caller waits here until the threads have ended.
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = lock(&self.threads);
         let ended = threads.drain(..).map(|thread| thread.join().unwrap_or(0));
         ended.sum()
     }

@@ -1,6 +1,6 @@
 //! The slot through which the caller gets the completion of one call, and the type that guarantees this completion.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task;
 
 use super::completions::{Delivered, Recipient};
@@ -11,7 +11,7 @@ use crate::proto::{Request, Response};
 use crate::reactor::CallKey;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::thread::{self, Thread};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, lock};
 
 /// What the caller and the worker share about one call. The slot is the only allocation for a call, unless the body is
 /// streamed.
@@ -84,7 +84,7 @@ impl Slot {
 
     fn wait_for<T>(&self, mut take: impl FnMut(&mut State) -> Option<T>) -> T {
         loop {
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             if let Some(taken) = take(&mut state) {
                 return taken;
             }
@@ -101,7 +101,7 @@ impl Slot {
         context: &task::Context<'_>,
         take: impl FnOnce(&mut State) -> Option<T>,
     ) -> task::Poll<T> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if let Some(taken) = take(&mut state) {
             return task::Poll::Ready(taken);
         }
@@ -146,12 +146,12 @@ impl Slot {
 
     /// Whether the head of a streamed response has been given.
     pub(super) fn has_body(&self) -> bool {
-        self.lock().body.is_some()
+        lock(&self.state).body.is_some()
     }
 
     /// A buffer for the next chunk, if the reader has taken the last one.
     pub(super) fn empty_chunk(&self) -> Option<Vec<u8>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let body = state.body.as_mut()?;
         (body.chunk.is_empty() && body.end.is_none()).then(|| std::mem::take(&mut body.chunk))
     }
@@ -186,7 +186,7 @@ impl Slot {
 
     /// Changes the state, and if `wake`, wakes the thread or the task that waits.
     fn change(&self, wake: bool, change: impl FnOnce(&mut State)) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         change(&mut state);
         if !wake {
             return;
@@ -198,11 +198,6 @@ impl Slot {
             Waiter::Thread(thread) => thread.unpark(),
             Waiter::Task(task) => task.wake(),
         }
-    }
-
-    /// No foreign code runs under this lock, so the state is valid even if the lock is poisoned.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

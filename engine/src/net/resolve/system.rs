@@ -1,13 +1,14 @@
 //! Name lookup by the system's C library. `getaddrinfo` blocks, so it runs on a few threads.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use super::lookup_queue::{LookupLimits, LookupQueue, Step};
 use super::{Answer, DnsError, Reply, Resolver, cannot_start};
 use crate::net::shortage::{shortage_in, shortage_now};
+use crate::sync::{Condvar, Mutex, lock};
 use crate::time::Time;
 
 /// Calls the system's `getaddrinfo`, which uses all of its configuration: `nsswitch.conf`, mDNS, LDAP, the environment.
@@ -82,19 +83,15 @@ impl SystemResolver {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The work of a thread. Replies are answered without the lock.
     fn serve(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while !state.ended {
             let (replies, answer) = match state.queue.poll(Time::of(Instant::now())) {
                 Step::Start { name, .. } => {
                     drop(state);
                     let answer = look_up(&name);
-                    (self.lock().queue.finish(&name), answer)
+                    (lock(&self.state).queue.finish(&name), answer)
                 }
                 Step::Fail { replies, error, .. } => {
                     drop(state);
@@ -111,7 +108,7 @@ impl Shared {
             for reply in replies {
                 reply.answer(answer.clone());
             }
-            state = self.lock();
+            state = lock(&self.state);
         }
     }
 }
@@ -124,7 +121,7 @@ impl Default for SystemResolver {
 
 impl Resolver for SystemResolver {
     fn lookup(&mut self, name: &str, reply: Reply) {
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         let refused = state.queue.ask(Time::of(Instant::now()), name, reply);
         let wants_thread = state.queue.waiting() > state.idle_threads;
         drop(state);
@@ -138,7 +135,7 @@ impl Resolver for SystemResolver {
                 Ok(_) => self.threads += 1,
                 Err(error) if self.threads == 0 => {
                     let failed = cannot_start(&error);
-                    let replies = self.shared.lock().queue.take_waiting().into_iter();
+                    let replies = lock(&self.shared.state).queue.take_waiting().into_iter();
                     return replies.for_each(|reply| reply.answer(failed.clone()));
                 }
                 Err(_) => {}
@@ -148,14 +145,14 @@ impl Resolver for SystemResolver {
     }
 
     fn cancel(&mut self, name: &str) {
-        let replies = self.shared.lock().queue.cancel(name);
+        let replies = lock(&self.shared.state).queue.cancel(name);
         drop(replies);
     }
 }
 
 impl Drop for SystemResolver {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         state.ended = true;
         let replies = state.queue.take_waiting();
         drop(state);
