@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 
-use super::slot::BodyPart;
+use super::slot::{self, BodyPart};
 use super::thread::Command;
 use super::{Sending, Ticket};
 use crate::client::{Completion, Report, memory_of};
@@ -116,7 +116,8 @@ impl SharedBody {
     pub fn read_some(&mut self, buf: &mut [u8]) -> Result<usize, Error> {
         while !buf.is_empty() && self.wants_more()? {
             self.ticket.workers.may_block().map_err(body_error)?;
-            let part = self.ticket.slot.wait_chunk(&mut self.chunk);
+            let take = |state: &mut slot::State| state.take_chunk(&mut self.chunk);
+            let part = self.ticket.slot.wait_for(take);
             self.take(part)?;
         }
         Ok(self.copy_to(buf))
@@ -161,7 +162,8 @@ impl SharedBody {
     /// Waits until there are bytes in the chunk, or until the end.
     fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         while self.wants_more()? {
-            let part = ready!(self.ticket.slot.poll_chunk(context, &mut self.chunk));
+            let take = |state: &mut slot::State| state.take_chunk(&mut self.chunk);
+            let part = ready!(self.ticket.slot.poll_for(context, take));
             self.take(part)?;
         }
         Poll::Ready(Ok(()))

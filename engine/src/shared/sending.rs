@@ -50,7 +50,10 @@ impl Future for Sending {
     /// If the future is polled again after it was ready.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Completion> {
         let completion = match std::mem::replace(&mut self.0, State::Over) {
-            State::Running(ticket) => match ticket.slot.poll(context) {
+            State::Running(ticket) => match ticket
+                .slot
+                .poll_for(context, |state| state.completion.take())
+            {
                 Poll::Ready(completion) => completion,
                 Poll::Pending => {
                     self.0 = State::Running(ticket);

@@ -27,8 +27,8 @@ pub(super) struct Slot {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    completion: Option<Completion>,
+pub(super) struct State {
+    pub(super) completion: Option<Completion>,
     /// The body of a streamed call, once its head was delivered.
     body: Option<Box<Body>>,
     waiter: Waiter,
@@ -64,25 +64,8 @@ impl Slot {
         self.wait_for(|state| state.completion.take())
     }
 
-    /// Blocks until more bytes of the body have come, and puts them into `chunk`, which must be empty.
-    pub(super) fn wait_chunk(&self, chunk: &mut Vec<u8>) -> BodyPart {
-        self.wait_for(|state| state.take_chunk(chunk))
-    }
-
-    pub(super) fn poll(&self, context: &task::Context<'_>) -> task::Poll<Completion> {
-        self.poll_for(context, |state| state.completion.take())
-    }
-
-    /// As [`wait_chunk`](Self::wait_chunk), without blocking.
-    pub(super) fn poll_chunk(
-        &self,
-        context: &task::Context<'_>,
-        chunk: &mut Vec<u8>,
-    ) -> task::Poll<BodyPart> {
-        self.poll_for(context, |state| state.take_chunk(chunk))
-    }
-
-    fn wait_for<T>(&self, mut take: impl FnMut(&mut State) -> Option<T>) -> T {
+    /// Blocks until there is what `take` takes out.
+    pub(super) fn wait_for<T>(&self, mut take: impl FnMut(&mut State) -> Option<T>) -> T {
         loop {
             let mut state = lock(&self.state);
             if let Some(taken) = take(&mut state) {
@@ -96,7 +79,8 @@ impl Slot {
         }
     }
 
-    fn poll_for<T>(
+    /// As [`wait_for`](Self::wait_for), for a task.
+    pub(super) fn poll_for<T>(
         &self,
         context: &task::Context<'_>,
         take: impl FnOnce(&mut State) -> Option<T>,
@@ -202,7 +186,8 @@ impl Slot {
 }
 
 impl State {
-    fn take_chunk(&mut self, chunk: &mut Vec<u8>) -> Option<BodyPart> {
+    /// Takes bytes of the body, which it puts into `chunk`, which must be empty; or else the end of the body.
+    pub(super) fn take_chunk(&mut self, chunk: &mut Vec<u8>) -> Option<BodyPart> {
         let body = self.body.as_mut()?;
         if !body.chunk.is_empty() {
             std::mem::swap(&mut body.chunk, chunk);

@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::closing::Ends;
 use super::driver::Turn;
-use super::pending_calls::{Pending, PendingCalls};
+use super::pending_calls::PendingCalls;
 use super::slot::{Delivery, Slot};
 use crate::client::{Call, CallId, HttpClient, MigratingCall, Recorder};
 use crate::error::{Error, ErrorKind, Misuse, Stopped};
@@ -417,7 +417,7 @@ impl Worker {
         let slot = &delivery.slot;
         slot.set_taken(self.index, id);
         let cancelled = slot.is_cancelled().then(|| Arc::clone(slot));
-        self.pending.insert(Pending { id, delivery });
+        self.pending.insert(id, delivery);
         if let Some(slot) = cancelled {
             self.cancel(client, &slot);
         }
@@ -431,33 +431,34 @@ impl Worker {
         // The client reports nothing more about a body that was cancelled. In all other cases the client completes the
         // call.
         if slot.has_body()
-            && let Some(pending) = self.pending.remove(id)
+            && let Some(delivery) = self.pending.remove(id)
         {
-            pending.delivery.fail(ErrorKind::Cancelled, None);
+            delivery.fail(ErrorKind::Cancelled, None);
         }
     }
 
     fn find(&self, slot: &Arc<Slot>) -> Option<CallId> {
-        let pending = self.pending.get(slot.id()?)?;
-        Arc::ptr_eq(&pending.delivery.slot, slot).then_some(pending.id)
+        let id = slot.id()?;
+        let delivery = self.pending.get(id)?;
+        Arc::ptr_eq(&delivery.slot, slot).then_some(id)
     }
 
     fn deliver<C: HttpClient>(&mut self, client: &mut C) {
         while let Some(done) = client.next_done() {
             if done.streamed().is_some() {
                 match self.pending.get(done.id) {
-                    Some(pending) => pending.delivery.give_head(done),
+                    Some(delivery) => delivery.give_head(done),
                     None => _ = client.cancel(done.id),
                 }
                 continue;
             }
-            if let Some(pending) = self.pending.remove(done.id) {
-                pending.delivery.complete(done);
+            if let Some(delivery) = self.pending.remove(done.id) {
+                delivery.complete(done);
             }
         }
         while let Some((id, to, call)) = client.next_migrating() {
-            if let Some(pending) = self.pending.remove(id) {
-                let queued = QueuedCall(Some((Work::Migrating(call), pending.delivery)));
+            if let Some(delivery) = self.pending.remove(id) {
+                let queued = QueuedCall(Some((Work::Migrating(call), delivery)));
                 self.workers.send(to, Command::Begin(queued));
             }
         }
@@ -469,18 +470,18 @@ impl Worker {
     /// Gives the next chunk of a streamed body to its reader, unless the last chunk still waits for the reader. Bytes
     /// that come meanwhile wait in the client, which stops reading when its buffer for the body is full.
     fn deliver_chunk<C: HttpClient>(&mut self, client: &mut C, id: CallId) {
-        let Some(pending) = self.pending.get(id) else {
+        let Some(delivery) = self.pending.get(id) else {
             return;
         };
-        let slot = Arc::clone(&pending.delivery.slot);
+        let slot = Arc::clone(&delivery.slot);
         let Some(mut chunk) = slot.empty_chunk() else {
             return;
         };
         match client.take_body(id, &mut chunk) {
             None => slot.put_chunk(chunk),
             Some(end) => {
-                if let Some(pending) = self.pending.remove(id) {
-                    pending.delivery.give_end(chunk, end);
+                if let Some(delivery) = self.pending.remove(id) {
+                    delivery.give_end(chunk, end);
                 }
             }
         }
@@ -498,14 +499,14 @@ impl Worker {
 
     /// Fails the calls of a client that cannot wait for events because of an error, or else has panicked.
     fn fail_all(&mut self, error: Option<&io::Error>) {
-        for pending in self.pending.drain() {
+        for delivery in self.pending.drain() {
             let kind: ErrorKind = match error {
                 Some(error) => again(error).into(),
                 None => Stopped::Panicked.into(),
             };
             self.workers.handles[self.index].recorder.failed(&kind);
             // The waker of a waiting task is foreign code.
-            let fail = AssertUnwindSafe(|| pending.delivery.fail(kind, None));
+            let fail = AssertUnwindSafe(|| delivery.fail(kind, None));
             let _ = catch_unwind(fail);
         }
     }
