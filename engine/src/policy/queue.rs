@@ -7,19 +7,19 @@ use super::room;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Ticket(u32);
 
+/// The elements are in a ring of nodes. The first node has no element: it is behind the back and before the front.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
+    /// Without any before the first element.
     nodes: Vec<Node<T>>,
-    /// The first of the unused nodes, which are linked by `next`.
+    /// The first of the unused nodes, which are linked by `next`; 0 for none.
     free: u32,
-    front: u32,
-    back: u32,
     len: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Node<T> {
-    /// `None` in an unused node.
+    /// `None` in the first node and in the unused ones.
     value: Option<T>,
     prev: u32,
     next: u32,
@@ -29,9 +29,7 @@ impl<T: Copy> Queue<T> {
     pub(crate) fn new() -> Self {
         Self {
             nodes: Vec::new(),
-            free: NONE,
-            front: NONE,
-            back: NONE,
+            free: 0,
             len: 0,
         }
     }
@@ -41,49 +39,36 @@ impl<T: Copy> Queue<T> {
     }
 
     pub(crate) fn front(&self) -> Option<T> {
-        self.nodes.get(self.front as usize)?.value
+        self.nth(0)
     }
 
     /// The element with this number from the front. Takes as many steps.
     pub(crate) fn nth(&self, n: usize) -> Option<T> {
-        let mut at = self.front;
-        for _ in 0..n {
-            at = self.nodes.get(at as usize)?.next;
+        let mut at = self.nodes.first()?.next;
+        for _ in 0..n.min(self.len) {
+            at = self.nodes[at as usize].next;
         }
-        self.nodes.get(at as usize)?.value
+        self.nodes[at as usize].value
     }
 
     #[inline]
     pub(crate) fn push_back(&mut self, value: T) -> Ticket {
-        let at = self.node(value);
-        match self.back {
-            NONE => self.front = at,
-            back => self.nodes[back as usize].next = at,
-        }
-        self.back = at;
-        Ticket(at)
+        self.insert(value, 0)
     }
 
     pub(crate) fn push_front(&mut self, value: T) -> Ticket {
-        let Ticket(at) = self.push_back(value);
-        if self.front != at {
-            let before = self.nodes[at as usize].prev;
-            self.nodes[before as usize].next = NONE;
-            self.back = before;
-            self.nodes[self.front as usize].prev = at;
-            self.nodes[at as usize].prev = NONE;
-            self.nodes[at as usize].next = self.front;
-            self.front = at;
-        }
-        Ticket(at)
+        let front = self.nodes.first().map_or(0, |end| end.next);
+        self.insert(value, front)
     }
 
     pub(crate) fn pop_front(&mut self) -> Option<T> {
-        self.remove(Ticket(self.front))
+        let front = self.nodes.first()?.next;
+        self.remove(Ticket(front))
     }
 
     pub(crate) fn pop_back(&mut self) -> Option<T> {
-        self.remove(Ticket(self.back))
+        let back = self.nodes.first()?.prev;
+        self.remove(Ticket(back))
     }
 
     #[inline]
@@ -91,17 +76,10 @@ impl<T: Copy> Queue<T> {
         let node = self.nodes.get_mut(at as usize)?;
         let value = node.value.take()?;
         let (prev, next) = (node.prev, node.next);
-        node.next = self.free;
-        self.free = at;
+        node.next = std::mem::replace(&mut self.free, at);
+        self.nodes[prev as usize].next = next;
+        self.nodes[next as usize].prev = prev;
         self.len -= 1;
-        match prev {
-            NONE => self.front = next,
-            prev => self.nodes[prev as usize].next = next,
-        }
-        match next {
-            NONE => self.back = prev,
-            next => self.nodes[next as usize].prev = prev,
-        }
         if self.len == 0 && self.nodes.len() > room::KEPT {
             self.give_back();
         }
@@ -112,35 +90,42 @@ impl<T: Copy> Queue<T> {
     fn give_back(&mut self) {
         self.nodes.clear();
         self.nodes.shrink_to(room::KEPT);
-        self.free = NONE;
+        self.free = 0;
     }
 
-    /// Fills a node and links it after the last one.
+    /// Puts an element before this node.
     #[inline]
-    fn node(&mut self, value: T) -> u32 {
-        self.len += 1;
-        let node = Node {
-            value: Some(value),
-            prev: self.back,
-            next: NONE,
+    fn insert(&mut self, value: T, next: u32) -> Ticket {
+        let at = match self.free {
+            0 => self.add_node(),
+            at => at,
         };
-        match self.free {
-            NONE => {
-                room::make(&mut self.nodes);
-                self.nodes.push(node);
-                (self.nodes.len() - 1) as u32
-            }
-            at => {
-                let unused = &mut self.nodes[at as usize];
-                self.free = unused.next;
-                *unused = node;
-                at
-            }
+        let prev = std::mem::replace(&mut self.nodes[next as usize].prev, at);
+        self.nodes[prev as usize].next = at;
+        let node = &mut self.nodes[at as usize];
+        self.free = node.next;
+        (node.value, node.prev, node.next) = (Some(value), prev, next);
+        self.len += 1;
+        Ticket(at)
+    }
+
+    /// Adds an unused node. The first node comes with the second one.
+    #[cold]
+    fn add_node(&mut self) -> u32 {
+        let unused = Node {
+            value: None,
+            prev: 0,
+            next: 0,
+        };
+        if self.nodes.is_empty() {
+            self.nodes.reserve_exact(2);
+            self.nodes.push(unused);
         }
+        room::make(&mut self.nodes);
+        self.nodes.push(unused);
+        (self.nodes.len() - 1) as u32
     }
 }
-
-const NONE: u32 = u32::MAX;
 
 #[cfg(test)]
 mod tests {
@@ -153,7 +138,7 @@ mod tests {
     proptest! {
         /// Random operations give the same results as on a plain deque.
         #[test]
-        fn behaves_as_a_deque(program in prop::collection::vec((0u8..4, any::<usize>()), 0..200)) {
+        fn behaves_as_a_deque(program in prop::collection::vec((0u8..5, any::<usize>()), 0..200)) {
             let mut queue = Queue::new();
             let mut model: VecDeque<(u32, Ticket)> = VecDeque::new();
             for (step, (operation, pick)) in program.into_iter().enumerate() {
@@ -161,6 +146,7 @@ mod tests {
                 match operation {
                     0 => model.push_back((value, queue.push_back(value))),
                     1 => prop_assert_eq!(queue.pop_front(), model.pop_front().map(|e| e.0)),
+                    4 => model.push_front((value, queue.push_front(value))),
                     2 => prop_assert_eq!(queue.pop_back(), model.pop_back().map(|e| e.0)),
                     _ if !model.is_empty() => {
                         let (value, ticket) = model.remove(pick % model.len()).expect("in range");
