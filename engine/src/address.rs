@@ -68,17 +68,15 @@ pub struct Answer {
 impl Answer {
     /// These addresses, which may be kept for `ttl`.
     pub fn found(addresses: impl IntoIterator<Item = IpAddr>, ttl: Duration) -> Self {
-        Self {
-            addresses: Ok(addresses.into_iter().collect()),
-            ttl: Some(ttl),
-        }
+        Self::new(Ok(addresses.into_iter().collect()), Some(ttl))
     }
 
     /// No addresses, for this reason.
     pub fn failed(error: DnsError) -> Self {
-        Self {
-            addresses: Err(error),
-            ttl: None,
-        }
+        Self::new(Err(error), None)
+    }
+
+    pub(crate) fn new(addresses: Result<Vec<IpAddr>, DnsError>, ttl: Option<Duration>) -> Self {
+        Self { addresses, ttl }
     }
 }

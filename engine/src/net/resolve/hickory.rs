@@ -302,10 +302,7 @@ impl Lookups {
                     error,
                 } => {
                     self.stop(&name);
-                    let failed = Answer {
-                        addresses: Err(error),
-                        ttl: Some(LIMIT_TTL),
-                    };
+                    let failed = Answer::new(Err(error), Some(LIMIT_TTL));
                     for reply in replies {
                         reply.answer(failed.clone());
                     }
@@ -536,12 +533,12 @@ impl Servers {
         }
         let ttl = v4.ttl.into_iter().chain(v6.ttl).min();
         // Addresses of one family are a complete answer only if the other family is known to be empty.
-        let half = |found, ttl: Option<Duration>, missing: DnsError| Answer {
-            addresses: Ok(found),
-            ttl: match missing.is_negative() {
-                true => ttl,
-                false => ttl.map(|ttl| ttl.min(PARTIAL_TTL)),
-            },
+        let half = |found, ttl: Option<Duration>, missing: DnsError| {
+            let longest = match missing.is_negative() {
+                true => Duration::MAX,
+                false => PARTIAL_TTL,
+            };
+            Answer::new(Ok(found), ttl.map(|ttl| ttl.min(longest)))
         };
         let rank = |error: &DnsError| match error {
             DnsError::NotFound => 0,
@@ -549,10 +546,7 @@ impl Servers {
             _ => 2,
         };
         match (v6.addresses, v4.addresses) {
-            (Ok(found_v6), Ok(found_v4)) => Answer {
-                addresses: Ok([found_v6, found_v4].concat()),
-                ttl,
-            },
+            (Ok(found_v6), Ok(found_v4)) => Answer::new(Ok([found_v6, found_v4].concat()), ttl),
             (Ok(found), Err(missing)) => half(found, v6.ttl, missing),
             (Err(missing), Ok(found)) => half(found, v4.ttl, missing),
             // If the servers failed on one family, that failure is reported, since there may be addresses.
@@ -561,10 +555,8 @@ impl Servers {
                     true => error_v4,
                     false => error_v6,
                 };
-                Answer {
-                    ttl: ttl.filter(|_| error.is_negative()),
-                    addresses: Err(error),
-                }
+                let ttl = ttl.filter(|_| error.is_negative());
+                Answer::new(Err(error), ttl)
             }
         }
     }
@@ -658,10 +650,7 @@ fn no_addresses(error: NetError) -> Answer {
                 ResponseCode::NoError => DnsError::NoAddresses,
                 code => DnsError::ServerFailure(code.into()),
             };
-            return Answer {
-                addresses: Err(error),
-                ttl: none.negative_ttl.map(time_to_live),
-            };
+            return Answer::new(Err(error), none.negative_ttl.map(time_to_live));
         }
         NetError::Dns(WireError::ResponseCode(code)) => DnsError::ServerFailure(u16::from(*code)),
         NetError::Timeout => DnsError::Timeout,

@@ -167,10 +167,8 @@ const MAX_WAITING: usize = 16_384;
 fn look_up(name: &str) -> Answer {
     let error = match (name, 0).to_socket_addrs() {
         Ok(addresses) => {
-            return Answer {
-                addresses: Ok(addresses.map(|at: SocketAddr| at.ip()).collect()),
-                ttl: None,
-            };
+            let addresses = addresses.map(|at: SocketAddr| at.ip());
+            return Answer::new(Ok(addresses.collect()), None);
         }
         Err(error) => error,
     };
