@@ -25,8 +25,6 @@ pub(crate) struct ConnectionCap {
     /// The number of this client, and how many share the cap.
     share: (usize, usize),
     scarcity: Scarcity,
-    /// The lower one of `max_open` and the limit of `scarcity`.
-    limit: usize,
     /// Whether there was a shortage since the last [`take_shortage`](Self::take_shortage).
     has_news: bool,
     /// Whether the next connection that becomes idle is closed: its descriptor is needed elsewhere.
@@ -63,7 +61,6 @@ impl ConnectionCap {
             whole: max_open,
             share: (0, 1),
             scarcity: Scarcity::default(),
-            limit: max_open,
             has_news: false,
             owes_descriptor: false,
             without_connection: VecDeque::new(),
@@ -80,7 +77,11 @@ impl ConnectionCap {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.open + self.lookups.saturating_sub(MOST_LOOKUPS) >= self.limit
+        self.open + self.lookups.saturating_sub(MOST_LOOKUPS) >= self.limit()
+    }
+
+    fn limit(&self) -> usize {
+        self.max_open.min(self.scarcity.limit())
     }
 
     /// Whether hosts may be waiting for room.
@@ -91,7 +92,7 @@ impl ConnectionCap {
     /// Whether there are more connections than may be: names of openings have been found while there was no room, or the
     /// cap was lowered.
     pub(crate) fn is_exceeded(&self) -> bool {
-        self.open > self.limit
+        self.open > self.limit()
     }
 
     /// Whether a connection that is closed makes room for another one. It does not if local ports are missing: the
@@ -114,9 +115,7 @@ impl ConnectionCap {
     #[cold]
     pub(crate) fn note_shortage(&mut self, now: Time, shortage: Shortage) -> AfterShortage {
         self.has_news = true;
-        let after = self.scarcity.note(now, shortage, self.open);
-        self.limit = self.max_open.min(self.scarcity.limit());
-        after
+        self.scarcity.note(now, shortage, self.open)
     }
 
     /// A socket could be made for a connection.
@@ -153,7 +152,6 @@ impl ConnectionCap {
             usize::MAX => usize::MAX,
             _ => (whole / count + usize::from(index < whole % count)).max(1),
         };
-        self.limit = self.max_open.min(self.scarcity.limit());
     }
 
     /// Whether openings are tried again at that time.
@@ -165,7 +163,6 @@ impl ConnectionCap {
     #[cold]
     pub(crate) fn timer_fired(&mut self, now: Time) {
         self.scarcity.timer_fired(now);
-        self.limit = self.max_open.min(self.scarcity.limit());
     }
 
     // ---- hosts that wait
@@ -268,7 +265,7 @@ mod tests {
             let share = |index| {
                 let mut cap = ConnectionCap::new(max);
                 cap.set_share(index, count);
-                cap.limit
+                cap.limit()
             };
             (0..count).map(share).collect()
         };
