@@ -73,11 +73,9 @@ pub enum TlsFault {
 impl fmt::Display for TlsFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Expired { ago } => {
-                write!(f, "a certificate expired {} ago", RoundedDuration(*ago))
-            }
+            Self::Expired { ago } => write!(f, "a certificate expired {} ago", rounded(*ago)),
             Self::NotYetValid { ahead } => {
-                let ahead = RoundedDuration(*ahead);
+                let ahead = rounded(*ahead);
                 write!(f, "a certificate is not valid for another {ahead}")
             }
             Self::WrongName {
@@ -98,7 +96,7 @@ impl fmt::Display for TlsFault {
                 f.write_str("no configured revocation list covers a certificate")
             }
             Self::CrlExpired { ago } => {
-                let ago = RoundedDuration(*ago);
+                let ago = rounded(*ago);
                 write!(f, "a revocation list has been out of date for {ago}")
             }
             Self::PinnedKey => f.write_str("the public key of the certificate is not a pinned one"),
@@ -317,21 +315,17 @@ impl fmt::Display for TlsPart {
     }
 }
 
-/// Shows a duration in whole units, the largest one that fits.
-struct RoundedDuration(Duration);
-
-impl fmt::Display for RoundedDuration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.as_secs();
-        let (count, unit) = match seconds {
-            0..60 => (seconds, "second"),
-            60..3600 => (seconds / 60, "minute"),
-            3600..86_400 => (seconds / 3600, "hour"),
-            _ => (seconds / 86_400, "day"),
-        };
-        let plural = if count == 1 { "" } else { "s" };
-        write!(f, "{count} {unit}{plural}")
-    }
+/// A duration in whole units, the largest one that fits.
+fn rounded(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let (count, unit) = match seconds {
+        0..60 => (seconds, "second"),
+        60..3600 => (seconds / 60, "minute"),
+        3600..86_400 => (seconds / 3600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{plural}")
 }
 
 /// How many names of a certificate are shown; the others are only counted.
