@@ -23,7 +23,7 @@ use crate::error::{
 };
 use crate::net::Net;
 use crate::policy::{
-    AddressPolicy, AfterShortage, Avoided, Found, Pool, Race, Timeouts, interleave, literal,
+    AddressPolicy, AfterShortage, Avoided, Pool, Race, Timeouts, interleave, literal,
 };
 use crate::reactor::{
     CallKey, CallState, ConnKey, HostKey, OpeningKey, PoolSlot, Slab, TimerOwner, of,
@@ -178,10 +178,8 @@ impl Connector {
 
     /// The addresses that a name has now, as far as the cache knows. Addresses that are no longer fresh are looked up.
     pub(super) fn lookup(&mut self, now: Time, name: &str, port: u16) -> Option<Vec<IpAddr>> {
-        match self.names.as_mut()?.lookup(now, name, port) {
-            Found::Addresses(addresses) => Some(self.usable(&addresses)),
-            Found::Pending | Found::Failed(_) => None,
-        }
+        let found = self.names.as_mut()?.lookup(now, name, port)?;
+        Some(self.usable(&found.ok()?))
     }
 }
 
@@ -416,7 +414,7 @@ impl<N: Net> Opener<'_, N> {
         };
         let names = self.connector.names.as_mut()?;
         match names.lookup(now, name, port) {
-            Found::Pending => {
+            None => {
                 let name = names.wait(name, key);
                 let opening = self.connector.openings.get_mut(key)?;
                 opening.stage = Stage::Resolving(name);
@@ -431,8 +429,8 @@ impl<N: Net> Opener<'_, N> {
                 }
                 None
             }
-            Found::Addresses(addresses) => self.resolved(key, &addresses),
-            Found::Failed(error) => self.resolve_failed(key, error.into()),
+            Some(Ok(addresses)) => self.resolved(key, &addresses),
+            Some(Err(error)) => self.resolve_failed(key, error.into()),
         }
     }
 
@@ -547,9 +545,8 @@ impl<N: Net> Opener<'_, N> {
             }
             for key in openings {
                 ended.extend(match &found {
-                    Found::Addresses(addresses) => self.resolved(key, addresses),
-                    Found::Failed(error) => self.resolve_failed(key, error.clone().into()),
-                    Found::Pending => None,
+                    Ok(addresses) => self.resolved(key, addresses),
+                    Err(error) => self.resolve_failed(key, error.clone().into()),
                 });
             }
         }

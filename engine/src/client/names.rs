@@ -39,10 +39,10 @@ impl Names {
     }
 
     /// The addresses of `host`, in upper or lower case, for a connection to `port` (which overrides may depend on). If
-    /// the result is [`Found::Pending`], an opening must [`wait`](Self::wait).
-    pub(crate) fn lookup(&mut self, now: Time, host: &str, port: u16) -> Found {
+    /// there is no result, an opening must [`wait`](Self::wait).
+    pub(crate) fn lookup(&mut self, now: Time, host: &str, port: u16) -> Option<Found> {
         if let Some(found) = self.cache.fixed(host, port) {
-            return found;
+            return Some(found);
         }
         let (found, ask) = self.cache.lookup(now, host);
         if let Some(question) = ask {
@@ -138,11 +138,11 @@ mod tests {
         let key = OpeningKey::from_bits(1 << 32).unwrap();
         let now = Time::now();
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        let found = |all: &[&str]| Found::Addresses(all.iter().map(|text| ip(text)).collect());
+        let found = |all: &[&str]| Ok(all.iter().map(|text| ip(text)).collect());
 
         // One lookup serves all that ask at the same time.
         for host in ["some.example", "SOME.example", "some.example"] {
-            assert_eq!(names.lookup(now, host, 80), Found::Pending);
+            assert_eq!(names.lookup(now, host, 80), None);
             names.wait(host, key);
         }
         let (name, reply) = asked.try_recv().unwrap();
@@ -159,14 +159,17 @@ mod tests {
             Some(([key; 3].into(), found(&["10.0.0.2"])))
         );
         assert_eq!(names.poll(now), None);
-        assert_eq!(names.lookup(now, "some.example", 80), found(&["10.0.0.2"]));
+        assert_eq!(
+            names.lookup(now, "some.example", 80),
+            Some(found(&["10.0.0.2"]))
+        );
 
         // A lost reply counts as an answer.
-        assert_eq!(names.lookup(now, "lost.example", 80), Found::Pending);
+        assert_eq!(names.lookup(now, "lost.example", 80), None);
         drop(asked.try_recv().unwrap());
-        let lost = Found::Failed(DnsError::Unanswered);
+        let lost = Err(DnsError::Unanswered);
         assert_eq!(names.poll(now), Some((VecDeque::new(), lost.clone())));
-        assert_eq!(names.lookup(now, "lost.example", 80), lost);
+        assert_eq!(names.lookup(now, "lost.example", 80), Some(lost));
         assert_eq!(wakes.load(Ordering::SeqCst), 2);
     }
 }

@@ -171,16 +171,8 @@ pub struct DnsCounters {
     pub entries: usize,
 }
 
-/// What is known about a name.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Found {
-    /// At least one address.
-    Addresses(Arc<[IpAddr]>),
-    /// A lookup is in flight.
-    Pending,
-    /// The name has no address, or the lookup failed.
-    Failed(DnsError),
-}
+/// The addresses of a name, at least one, or why there is none.
+pub(crate) type Found = Result<Arc<[IpAddr]>, DnsError>;
 
 /// The cache.
 #[derive(Debug)]
@@ -245,13 +237,13 @@ impl NameCache {
     pub(crate) fn fixed(&self, host: &str, port: u16) -> Option<Found> {
         let overridden = self.overridden(host, port).map(Into::into);
         let Some(addresses) = overridden.or_else(|| literal(host)) else {
-            return (!is_name(host)).then_some(Found::Failed(DnsError::InvalidName));
+            return (!is_name(host)).then_some(Err(DnsError::InvalidName));
         };
         let usable = addresses.iter().filter(|ip| self.config.uses(**ip));
         let usable: Arc<[IpAddr]> = usable.copied().collect();
         Some(match usable.is_empty() {
-            true => Found::Failed(DnsError::NoAddresses),
-            false => Found::Addresses(usable),
+            true => Err(DnsError::NoAddresses),
+            false => Ok(usable),
         })
     }
 
@@ -269,7 +261,7 @@ impl NameCache {
 
     /// What is known about `name`. With it, the question that the caller must ask the resolver now; its answer goes to
     /// [`handle_answer`](Self::handle_answer).
-    pub(crate) fn lookup(&mut self, now: Time, name: &str) -> (Found, Option<Question>) {
+    pub(crate) fn lookup(&mut self, now: Time, name: &str) -> (Option<Found>, Option<Question>) {
         let key = self.key(name);
         let config = &self.config;
         let entry = self.entries.entry(key.clone()).or_default();
@@ -283,19 +275,20 @@ impl NameCache {
         let usable = |for_longer| {
             let known = entry.known.as_ref()?;
             let is_usable = now < later(known.fresh_until, for_longer);
-            is_usable.then(|| Found::Addresses(known.addresses.clone()))
+            is_usable.then(|| known.addresses.clone())
         };
         let counters = &mut self.counters;
         let (found, counter, ask) = match (usable(Duration::ZERO), usable(stale_for), remembered) {
-            (Some(fresh), _, _) => (fresh, &mut counters.hits, false),
+            (Some(fresh), _, _) => (Some(Ok(fresh)), &mut counters.hits, false),
             // If the name servers failed recently, they are not asked for some time.
-            (_, Some(stale), remembered) => (stale, &mut counters.stale, remembered.is_none()),
+            (_, Some(stale), None) => (Some(Ok(stale)), &mut counters.stale, true),
+            (_, Some(stale), Some(_)) => (Some(Ok(stale)), &mut counters.stale, false),
             (_, _, Some(failed)) => {
-                let found = Found::Failed(failed.error.clone());
+                let found = Some(Err(failed.error.clone()));
                 (found, &mut counters.negative_hits, false)
             }
-            _ if entry.asking.is_none() => (Found::Pending, &mut counters.misses, true),
-            _ => (Found::Pending, &mut counters.joined, false),
+            _ if entry.asking.is_none() => (None, &mut counters.misses, true),
+            _ => (None, &mut counters.joined, false),
         };
         *counter += 1;
         let ask = ask && entry.asking.is_none();
@@ -341,7 +334,7 @@ impl NameCache {
                     // Not `clamp`, which panics if the bounds are reversed.
                     fresh_until: later(now, ttl.min(config.max_ttl).max(config.min_ttl)),
                 });
-                Found::Addresses(addresses)
+                Ok(addresses)
             }
             Err(error) => {
                 self.counters.failed += 1;
@@ -356,8 +349,8 @@ impl NameCache {
                 let usable = |k: &Known| !error.is_negative() && now < later(k.fresh_until, bound);
                 entry.known = entry.known.take().filter(usable);
                 match &entry.known {
-                    Some(known) => Found::Addresses(known.addresses.clone()),
-                    None => Found::Failed(error),
+                    Some(known) => Ok(known.addresses.clone()),
+                    None => Err(error),
                 }
             }
         };

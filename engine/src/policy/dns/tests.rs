@@ -27,7 +27,8 @@ impl World {
     fn lookup(&mut self, seconds: f64, name: &str) -> String {
         let (found, ask) = self.cache.lookup(self.at(seconds), name);
         self.check();
-        shown(&found) + if ask.is_some() { "?" } else { "" }
+        let found = found.as_ref().map_or_else(|| "wait".to_owned(), shown);
+        found + if ask.is_some() { "?" } else { "" }
     }
 
     fn found(&mut self, seconds: f64, name: &str, ip: &str, ttl: u64) -> String {
@@ -83,13 +84,12 @@ impl World {
 
 fn shown(found: &Found) -> String {
     match found {
-        Found::Addresses(all) => all
+        Ok(all) => all
             .iter()
             .map(IpAddr::to_string)
             .collect::<Vec<_>>()
             .join(" "),
-        Found::Pending => "wait".to_owned(),
-        Found::Failed(error) => format!("{error:?}"),
+        Err(error) => format!("{error:?}"),
     }
 }
 
