@@ -2,9 +2,8 @@
 //! `https` is refused before these types are reached.
 
 use std::convert::Infallible;
-use std::io::{self, IoSlice};
 
-use super::session::{HandshakeProgress, LowerStream};
+use super::session::Session;
 use crate::error::{TlsConfigError, TlsFault};
 
 /// Without the feature `tls`, there is nothing to configure.
@@ -49,57 +48,8 @@ impl TlsIdentity {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TlsInfo(Infallible);
 
-pub(crate) struct Tls(Infallible);
-
-impl Tls {
-    pub(crate) fn new(_: &TlsIdentity, _: &str) -> Result<Self, TlsFault> {
-        Err(TlsFault::Internal("built without TLS".to_owned()))
-    }
-
-    pub(crate) fn handshake(
-        &mut self,
-        _: &mut dyn LowerStream,
-        _: &mut [u8],
-    ) -> io::Result<HandshakeProgress> {
-        match self.0 {}
-    }
-
-    pub(crate) fn read(&mut self, _: &mut dyn LowerStream, _: &mut [u8]) -> io::Result<usize> {
-        match self.0 {}
-    }
-
-    pub(crate) fn is_drained(&self) -> bool {
-        match self.0 {}
-    }
-
-    pub(crate) fn is_lean(&self) -> bool {
-        match self.0 {}
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        match self.0 {}
-    }
-
-    pub(crate) fn write(
-        &mut self,
-        _: &mut dyn LowerStream,
-        _: &mut [u8],
-        _: &[IoSlice<'_>],
-    ) -> io::Result<usize> {
-        match self.0 {}
-    }
-
-    pub(crate) fn uncounted(&self) -> usize {
-        match self.0 {}
-    }
-
-    pub(crate) fn close_notify(&mut self, _: &mut dyn LowerStream) {
-        match self.0 {}
-    }
-
-    pub(crate) fn info(&self) -> Option<TlsInfo> {
-        match self.0 {}
-    }
+pub(crate) fn session(_: &TlsIdentity, _: &str) -> Result<Box<dyn Session>, TlsFault> {
+    Err(TlsFault::Internal("built without TLS".to_owned()))
 }
 
 /// Bytes that reads have room for.

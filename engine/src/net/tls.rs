@@ -30,14 +30,14 @@ pub use config::{
 use contentless::Contentless;
 use fault::from_rustls;
 
-use super::session::{HandshakeProgress, LowerStream};
+use super::session::{HandshakeProgress, LowerStream, Session};
 use crate::address::bare;
 use crate::error::TlsFault;
 
 /// The client's side of a TLS session, before, during and after its handshake.
 ///
 /// After an error that is a [`TlsFault`], every further call returns the same fault.
-pub(crate) struct Tls {
+struct Tls {
     conn: UnbufferedClientConnection,
     /// Ciphertext of an incomplete record or message. Empty, and without memory, nearly always.
     leftover: Vec<u8>,
@@ -57,9 +57,13 @@ pub(crate) struct Tls {
     failed: Option<Box<TlsFault>>,
 }
 
+/// A session for a connection to this server, a DNS name or an IP address. A name in the identity takes its place.
+pub(crate) fn session(identity: &TlsIdentity, name: &str) -> Result<Box<dyn Session>, TlsFault> {
+    Ok(Box::new(Tls::new(identity, name)?))
+}
+
 impl Tls {
-    /// `server_name` is a DNS name or an IP address. A name in the identity takes its place.
-    pub(crate) fn new(identity: &TlsIdentity, server_name: &str) -> Result<Self, TlsFault> {
+    fn new(identity: &TlsIdentity, server_name: &str) -> Result<Self, TlsFault> {
         let name = match &identity.0.server_name {
             Some(name) => name.clone(),
             None => parse_name(server_name)?,
@@ -78,168 +82,6 @@ impl Tls {
             lean: false,
             contentless: Contentless::default(),
             failed: None,
-        })
-    }
-
-    /// Continues the handshake, with at most [`HANDSHAKE_READS`] reads of the stream. `scratch` is at least
-    /// [`MIN_BUFFER`] long, or twice that for a session inside another session.
-    ///
-    /// # Errors
-    /// A [`TlsFault`], or an error of the stream.
-    pub(crate) fn handshake(
-        &mut self,
-        lower: &mut dyn LowerStream,
-        scratch: &mut [u8],
-    ) -> io::Result<HandshakeProgress> {
-        self.check()?;
-        if !self.record_accepted && self.out.is_empty() && self.leftover.is_empty() {
-            // The handshake has not begun, or only the ClientHello was sent, which rustls does not produce a second
-            // time.
-            self.advance(scratch, 0, 0)
-                .map_err(|fault| self.fail(fault, lower))?;
-        }
-        for _ in 0..=HANDSHAKE_READS {
-            match self.out.flush(lower) {
-                Ok(true) => {}
-                Ok(false) => return Ok(HandshakeProgress::Blocked),
-                Err(error) => return Err(self.reason_of_refusal(error, lower, scratch)),
-            }
-            if !self.conn.is_handshaking() {
-                self.established = true;
-                return Ok(HandshakeProgress::Done);
-            }
-            match self.receive(lower, scratch, 0) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(match self.drained {
-                        true => HandshakeProgress::Blocked,
-                        false => HandshakeProgress::Budget,
-                    });
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(HandshakeProgress::Budget)
-    }
-
-    /// Reads the stream once, and decrypts. Puts the plaintext at the start of `buf` and returns its length. `buf` is at
-    /// least [`MIN_BUFFER`] long, or twice that for a session inside another session; a longer buffer is used, too.
-    ///
-    /// Unlike with a plain stream, neither a short count nor `WouldBlock` means that the stream is empty;
-    /// [`is_drained`](Self::is_drained) says so.
-    ///
-    /// # Errors
-    /// `WouldBlock` if there was no plaintext in what was read, or nothing to read; a [`TlsFault`], also if the stream
-    /// ends without `close_notify`; an error of the stream. `Ok(0)` is the end that `close_notify` announced.
-    pub(crate) fn read(
-        &mut self,
-        lower: &mut dyn LowerStream,
-        buf: &mut [u8],
-    ) -> io::Result<usize> {
-        if !self.early_plaintext.is_empty() {
-            let n = self.early_plaintext.len().min(buf.len());
-            buf[..n].copy_from_slice(&self.early_plaintext[..n]);
-            self.early_plaintext.drain(..n);
-            if self.early_plaintext.is_empty() {
-                self.early_plaintext = Vec::new();
-            }
-            self.drained = false;
-            return Ok(n);
-        }
-        self.check()?;
-        if self.peer_closed {
-            return Ok(0);
-        }
-        match self.receive(lower, buf, GAP)? {
-            0 if !self.peer_closed => {
-                // The stream may have ended, too, which only another read shows.
-                self.drained = false;
-                Err(io::ErrorKind::WouldBlock.into())
-            }
-            n => Ok(n),
-        }
-    }
-
-    /// Whether the last read has emptied the stream, so that later data has a new event.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.drained
-    }
-
-    /// Whether the last read brought much ciphertext and little plaintext. Such records cost far more than their bytes.
-    pub(crate) fn is_lean(&self) -> bool {
-        self.lean
-    }
-
-    /// Whether the stream had no room for all that was encrypted, so that room has a new event.
-    pub(crate) fn is_full(&self) -> bool {
-        !self.out.is_empty()
-    }
-
-    /// Encrypts and writes a few records of the parts, so that a peer that reads fast does not get all at once. Unlike
-    /// with a plain stream, a short count does not mean that the stream is full; [`is_full`](Self::is_full) says so.
-    ///
-    /// Counts only plaintext whose records were written completely, so that plaintext that is not counted was not
-    /// received. Until all is counted, the caller must repeat the call with the same bytes from the first uncounted one
-    /// on (and may append more): these bytes may be encrypted already.
-    ///
-    /// # Errors
-    /// `WouldBlock` if nothing can be counted; a [`TlsFault`]; an error of the stream.
-    pub(crate) fn write(
-        &mut self,
-        lower: &mut dyn LowerStream,
-        scratch: &mut [u8],
-        parts: &[IoSlice<'_>],
-    ) -> io::Result<usize> {
-        self.check()?;
-        let total: usize = parts.iter().map(|part| part.len()).sum();
-        match self.out.flush(lower) {
-            Ok(true) => self.encrypt(lower, scratch, parts, total)?,
-            Ok(false) => {}
-            Err(error) if self.out.counted == 0 => return Err(error),
-            Err(_) => {} // the next write returns this error
-        }
-        match std::mem::take(&mut self.out.counted) {
-            0 if total > 0 => Err(io::ErrorKind::WouldBlock.into()),
-            counted => Ok(counted),
-        }
-    }
-
-    /// The number of bytes of plaintext that are encrypted and that no [`write`](Self::write) has counted.
-    pub(crate) fn uncounted(&self) -> usize {
-        let records: usize = self.out.records.iter().map(|record| record.plain).sum();
-        self.out.counted + records
-    }
-
-    /// Sends `close_notify`, if there is room for it and the peer can decrypt it.
-    pub(crate) fn close_notify(&mut self, lower: &mut dyn LowerStream) {
-        // After an incomplete request, the end needs no announcement.
-        if !self.established || self.failed.is_some() || !self.out.is_empty() {
-            return;
-        }
-        let mut alert = [0; RECORD_OVERHEAD];
-        let state = self.conn.process_tls_records(&mut self.leftover).state;
-        if let Ok(ConnectionState::WriteTraffic(mut traffic)) = state
-            && let Ok(n) = traffic.queue_close_notify(&mut alert)
-        {
-            self.out.bytes.extend_from_slice(&alert[..n]);
-            let _ = self.out.flush(lower);
-        }
-    }
-
-    /// The result of the handshake; `None` before its end.
-    pub(crate) fn info(&self) -> Option<TlsInfo> {
-        let version = match self.conn.protocol_version()? {
-            ProtocolVersion::TLSv1_3 => TlsVersion::V1_3,
-            _ => TlsVersion::V1_2,
-        };
-        let suite = self.conn.negotiated_cipher_suite()?.suite();
-        let certificates = self.conn.peer_certificates().unwrap_or_default();
-        Some(TlsInfo {
-            version,
-            cipher_suite: suite.as_str().unwrap_or("unknown"),
-            resumed: self.conn.handshake_kind()? == HandshakeKind::Resumed,
-            alpn: self.conn.alpn_protocol().map(<[u8]>::to_vec),
-            certificates: certificates.iter().map(|one| one.to_vec()).collect(),
         })
     }
 
@@ -488,6 +330,137 @@ impl Tls {
     }
 }
 
+impl Session for Tls {
+    fn handshake(
+        &mut self,
+        lower: &mut dyn LowerStream,
+        scratch: &mut [u8],
+    ) -> io::Result<HandshakeProgress> {
+        self.check()?;
+        if !self.record_accepted && self.out.is_empty() && self.leftover.is_empty() {
+            // The handshake has not begun, or only the ClientHello was sent, which rustls does not produce a second
+            // time.
+            self.advance(scratch, 0, 0)
+                .map_err(|fault| self.fail(fault, lower))?;
+        }
+        for _ in 0..=HANDSHAKE_READS {
+            match self.out.flush(lower) {
+                Ok(true) => {}
+                Ok(false) => return Ok(HandshakeProgress::Blocked),
+                Err(error) => return Err(self.reason_of_refusal(error, lower, scratch)),
+            }
+            if !self.conn.is_handshaking() {
+                self.established = true;
+                return Ok(HandshakeProgress::Done);
+            }
+            match self.receive(lower, scratch, 0) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(match self.drained {
+                        true => HandshakeProgress::Blocked,
+                        false => HandshakeProgress::Budget,
+                    });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(HandshakeProgress::Budget)
+    }
+
+    fn read(&mut self, lower: &mut dyn LowerStream, buf: &mut [u8]) -> io::Result<usize> {
+        if !self.early_plaintext.is_empty() {
+            let n = self.early_plaintext.len().min(buf.len());
+            buf[..n].copy_from_slice(&self.early_plaintext[..n]);
+            self.early_plaintext.drain(..n);
+            if self.early_plaintext.is_empty() {
+                self.early_plaintext = Vec::new();
+            }
+            self.drained = false;
+            return Ok(n);
+        }
+        self.check()?;
+        if self.peer_closed {
+            return Ok(0);
+        }
+        match self.receive(lower, buf, GAP)? {
+            0 if !self.peer_closed => {
+                // The stream may have ended, too, which only another read shows.
+                self.drained = false;
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            n => Ok(n),
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        self.drained
+    }
+
+    fn is_lean(&self) -> bool {
+        self.lean
+    }
+
+    fn is_full(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    fn write(
+        &mut self,
+        lower: &mut dyn LowerStream,
+        scratch: &mut [u8],
+        parts: &[IoSlice<'_>],
+    ) -> io::Result<usize> {
+        self.check()?;
+        let total: usize = parts.iter().map(|part| part.len()).sum();
+        match self.out.flush(lower) {
+            Ok(true) => self.encrypt(lower, scratch, parts, total)?,
+            Ok(false) => {}
+            Err(error) if self.out.counted == 0 => return Err(error),
+            Err(_) => {} // the next write returns this error
+        }
+        match std::mem::take(&mut self.out.counted) {
+            0 if total > 0 => Err(io::ErrorKind::WouldBlock.into()),
+            counted => Ok(counted),
+        }
+    }
+
+    fn uncounted(&self) -> usize {
+        let records: usize = self.out.records.iter().map(|record| record.plain).sum();
+        self.out.counted + records
+    }
+
+    fn close_notify(&mut self, lower: &mut dyn LowerStream) {
+        // After an incomplete request, the end needs no announcement.
+        if !self.established || self.failed.is_some() || !self.out.is_empty() {
+            return;
+        }
+        let mut alert = [0; RECORD_OVERHEAD];
+        let state = self.conn.process_tls_records(&mut self.leftover).state;
+        if let Ok(ConnectionState::WriteTraffic(mut traffic)) = state
+            && let Ok(n) = traffic.queue_close_notify(&mut alert)
+        {
+            self.out.bytes.extend_from_slice(&alert[..n]);
+            let _ = self.out.flush(lower);
+        }
+    }
+
+    fn info(&self) -> Option<TlsInfo> {
+        let version = match self.conn.protocol_version()? {
+            ProtocolVersion::TLSv1_3 => TlsVersion::V1_3,
+            _ => TlsVersion::V1_2,
+        };
+        let suite = self.conn.negotiated_cipher_suite()?.suite();
+        let certificates = self.conn.peer_certificates().unwrap_or_default();
+        Some(TlsInfo {
+            version,
+            cipher_suite: suite.as_str().unwrap_or("unknown"),
+            resumed: self.conn.handshake_kind()? == HandshakeKind::Resumed,
+            alpn: self.conn.alpn_protocol().map(<[u8]>::to_vec),
+            certificates: certificates.iter().map(|one| one.to_vec()).collect(),
+        })
+    }
+}
+
 /// The result of [`Tls::advance`].
 struct Decrypted {
     /// Where in the buffer the first unused byte is.
@@ -664,7 +637,7 @@ const GAP: usize = MAX_PLAINTEXT;
 /// four fifths.
 const LEAN: usize = 4;
 
-/// The most reads of the stream in one call of [`Tls::handshake`].
+/// The most reads of the stream in one call of [`Session::handshake`].
 const HANDSHAKE_READS: usize = 16;
 
 /// The most records in one write.

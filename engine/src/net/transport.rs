@@ -3,46 +3,46 @@
 use std::io::{self, IoSlice};
 
 use super::Net;
-use super::session::{HandshakeProgress, LowerStream};
-use super::tls::{MIN_BUFFER, Tls, TlsInfo};
+use super::session::{HandshakeProgress, LowerStream, Session};
+use super::tls::{MIN_BUFFER, TlsInfo};
 
 /// A stream with its TLS session. Without one, each method costs one comparison more than the stream itself.
 pub(crate) struct Transport<S> {
     stream: S,
-    session: Option<Box<Session>>,
+    session: Option<Box<Sessions>>,
 }
 
 /// A TLS session over a stream, perhaps inside another session.
-pub(super) struct Session {
-    tls: Tls,
+pub(super) struct Sessions {
+    tls: Box<dyn Session>,
     /// The session with the proxy, which is below that with the server.
-    outer: Option<Box<Tls>>,
+    outer: Option<Box<dyn Session>>,
 }
 
-impl Session {
+impl Sessions {
     /// Calls the session with the stream below it. `lower` is the stream below all sessions.
     pub(super) fn call<T>(
         &mut self,
         lower: &mut dyn LowerStream,
-        method: impl FnOnce(&mut Tls, &mut dyn LowerStream) -> T,
+        method: impl FnOnce(&mut dyn Session, &mut dyn LowerStream) -> T,
     ) -> T {
         match self.outer.as_deref_mut() {
-            None => method(&mut self.tls, lower),
-            Some(outer) => method(&mut self.tls, &mut OuterSession { outer, lower }),
+            None => method(&mut *self.tls, lower),
+            Some(outer) => method(&mut *self.tls, &mut OuterSession { outer, lower }),
         }
     }
 
     /// Ends the sessions with `close_notify`, if there is room for it.
     pub(super) fn close_notify(&mut self, lower: &mut dyn LowerStream) {
-        self.call(lower, Tls::close_notify);
+        self.call(lower, |tls, lower| tls.close_notify(lower));
         if let Some(outer) = &mut self.outer {
             outer.close_notify(lower);
         }
     }
 
     /// Whether something holds for the session, or for the session around it.
-    fn any(&self, holds: fn(&Tls) -> bool) -> bool {
-        holds(&self.tls) || self.outer.as_deref().is_some_and(holds)
+    fn any(&self, holds: fn(&dyn Session) -> bool) -> bool {
+        holds(&*self.tls) || self.outer.as_deref().is_some_and(holds)
     }
 }
 
@@ -73,14 +73,14 @@ impl<S> Transport<S> {
         })
     }
 
-    pub(super) fn into_parts(self) -> (S, Option<Box<Session>>) {
+    pub(super) fn into_parts(self) -> (S, Option<Box<Sessions>>) {
         (self.stream, self.session)
     }
 
     /// Adds a session whose handshake is still to be done: the only one, or one inside the session with a proxy.
-    pub(crate) fn secure(&mut self, tls: Tls) {
-        let outer = self.session.take().map(|session| Box::new(session.tls));
-        self.session = Some(Box::new(Session { tls, outer }));
+    pub(crate) fn secure(&mut self, tls: Box<dyn Session>) {
+        let outer = self.session.take().map(|session| session.tls);
+        self.session = Some(Box::new(Sessions { tls, outer }));
     }
 
     /// What the innermost session has agreed on; `None` without a session or before the end of its handshake.
@@ -153,7 +153,7 @@ impl<S> Transport<S> {
     #[inline]
     pub(crate) fn is_lean(&self) -> bool {
         let session = self.session.as_ref();
-        session.is_some_and(|session| session.any(Tls::is_lean))
+        session.is_some_and(|session| session.any(|tls| tls.is_lean()))
     }
 
     /// Whether the stream has room for more after a short write: with TLS, one write takes a few records only. No event
@@ -161,7 +161,7 @@ impl<S> Transport<S> {
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         let session = self.session.as_ref();
-        session.is_some_and(|session| !session.any(Tls::is_full))
+        session.is_some_and(|session| !session.any(|tls| tls.is_full()))
     }
 
     /// Like [`Net::write`]. With TLS, uncounted bytes may be encrypted already: the caller must repeat the call with
@@ -220,7 +220,7 @@ impl<N: Net> LowerStream for Socket<'_, N> {
 
 /// The session with the proxy, as the stream below the session with the server.
 struct OuterSession<'a> {
-    outer: &'a mut Tls,
+    outer: &'a mut dyn Session,
     lower: &'a mut dyn LowerStream,
 }
 

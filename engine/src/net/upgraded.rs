@@ -17,7 +17,7 @@ pub use on_tokio::AsyncUpgraded;
 use super::os::{self, Stream};
 use super::session::LowerStream;
 use super::tls::MIN_BUFFER;
-use super::transport::{Session, Transport};
+use super::transport::{Sessions, Transport};
 
 /// A connection that has switched to another protocol: after a 101 (Switching Protocols) to a request with `Upgrade`,
 /// or after a 2xx to CONNECT (RFC 9110 §7.8, §9.3.6). [`Response::take_upgraded`](crate::Response::take_upgraded) gives
@@ -49,7 +49,7 @@ use super::transport::{Session, Transport};
 /// ```
 pub struct Upgraded {
     stream: Stream,
-    session: Option<Box<Session>>,
+    session: Option<Box<Sessions>>,
     /// Plaintext that has come and that the reader has not taken.
     received: VecDeque<u8>,
     /// Plaintext that the writer has given and that is not sent: with TLS only.

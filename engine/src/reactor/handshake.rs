@@ -12,7 +12,7 @@ use crate::address::bare;
 use crate::error::{ErrorKind, Phase, ProxyFault};
 use crate::net::Net;
 use crate::net::session::HandshakeProgress;
-use crate::net::tls::{Tls, TlsIdentity};
+use crate::net::tls::{TlsIdentity, session};
 use crate::net::transport::Transport;
 use crate::proto::{Credentials, Handshake, Socks5, SocksTarget, Tunnel};
 use crate::time::Time;
@@ -101,7 +101,7 @@ impl Handshakes {
     pub(super) fn begin<S>(&mut self, transport: &mut Transport<S>) -> Result<(), ErrorKind> {
         self.machine = match self.steps.get(self.at) {
             Some(Step::ProxyTls(identity, name) | Step::Tls(identity, name)) => {
-                transport.secure(Tls::new(identity, name)?);
+                transport.secure(session(identity, name)?);
                 Machine::Tls
             }
             Some(Step::Socks {
