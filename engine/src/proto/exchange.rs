@@ -218,7 +218,7 @@ impl Exchange {
     pub(crate) fn begin(&mut self, request: &Request, mode: BodyMode) {
         let outline = request.outline();
         *self = Self {
-            send: match outline.head_goes_first {
+            send: match outline.streams || outline.awaits_continue {
                 true => SendState::Head(0),
                 false => SendState::Fixed(outline.length),
             },
@@ -601,22 +601,9 @@ impl Exchange {
             transfer_encoding => transfer_encoding,
         };
         match (transfer_encoding, framing.content_length.transpose()?) {
-            (
-                TransferEncoding::Unsupported
-                | TransferEncoding::Identity
-                | TransferEncoding::Empty,
-                _,
-            ) => Err(PeerFault::UnsupportedTransferEncoding.into()),
-            (TransferEncoding::Chunked, _) if version == Version::Http10 => {
-                Err(PeerFault::UnsupportedTransferEncoding.into())
-            }
-            (TransferEncoding::Chunked, length) => {
-                if length.is_some() {
-                    self.close.get_or_insert(CloseReason::AmbiguousFraming);
-                }
-                Ok(RecvState::Chunked(ChunkDecoder::new(self.lenient)))
-            }
-            (TransferEncoding::Absent, Some(_)) if self.request.reading.ignores_length => {
+            (TransferEncoding::Absent, length)
+                if length.is_none() || self.request.reading.ignores_length =>
+            {
                 self.close.get_or_insert(CloseReason::UntilClose);
                 Ok(RecvState::UntilClose)
             }
@@ -625,10 +612,13 @@ impl Exchange {
                 Some(limit) if length > limit => Err(LimitExceeded::BodyBytes(limit).into()),
                 _ => Ok(RecvState::Length(length)),
             },
-            (TransferEncoding::Absent, None) => {
-                self.close.get_or_insert(CloseReason::UntilClose);
-                Ok(RecvState::UntilClose)
+            (TransferEncoding::Chunked, length) if version == Version::Http11 => {
+                if length.is_some() {
+                    self.close.get_or_insert(CloseReason::AmbiguousFraming);
+                }
+                Ok(RecvState::Chunked(ChunkDecoder::new(self.lenient)))
             }
+            _ => Err(PeerFault::UnsupportedTransferEncoding.into()),
         }
     }
 

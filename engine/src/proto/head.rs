@@ -7,11 +7,12 @@
 //! its first wrong byte.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use httparse::ParserConfig;
 
 use super::Limits;
-use super::response::{Field, Fields, HeadParts, Inner, Version};
+use super::response::{Field, HeadParts, Inner, Version};
 use super::scan::{is_of_token, text_end, text_stops, token_end, token_stops};
 use crate::error::{ErrorKind, LimitExceeded, PeerFault};
 
@@ -140,18 +141,32 @@ impl HeadScan {
         Ok(())
     }
 
-    /// Parses the complete head in the buffer from `start` on, which this has found the end of. Returns how many of its
-    /// lines were dropped.
+    /// Parses the complete head in the buffer from `start` on, which this has found the end of. Appends its headers to
+    /// the fields, and returns how many of its lines were dropped. Folded values are copied without their line breaks to
+    /// the end of the buffer.
     pub(super) fn parse(
         &self,
         inner: &mut Inner,
         start: usize,
         limits: &Limits,
     ) -> Result<u32, ErrorKind> {
-        match self.has_wrong {
-            true => parse_wrong_head(inner, start, limits),
-            false => parse_head(inner, start, limits.header_count).map(|()| 0),
-        }
+        let (first, end) = (inner.fields.len(), inner.buffer.len());
+        let (status, reason, dropped) = match self.has_wrong {
+            true => parse_wrong_head(inner, start, limits)?,
+            false => parse_head(inner, start, limits.header_count)?,
+        };
+        unfold(inner, first);
+        inner.head = HeadParts {
+            status,
+            version: match inner.buffer.get(start + MINOR_VERSION_AT) {
+                Some(b'0') => Version::Http10,
+                _ => Version::Http11,
+            },
+            bytes: start as u32..end as u32,
+            reason: reason.start as u32..reason.end as u32,
+            fields: first as u32..inner.fields.len() as u32,
+        };
+        Ok(dropped)
     }
 }
 
@@ -335,7 +350,7 @@ fn other_line(input: &[u8], at: usize, slot: &mut Field) -> Option<usize> {
     let Some(b"\r\n") = input.get(end..end + 2) else {
         return None;
     };
-    *slot = Field::new(input, 0, &input[at..colon], trim(&input[colon + 1..end]));
+    *slot = Field::new(input, &input[at..colon], trim(&input[colon + 1..end]));
     Some(end + 2)
 }
 
@@ -367,65 +382,58 @@ fn parse_status_line(input: &[u8]) -> Option<(Version, u16, usize)> {
 /// The status line of nearly all responses.
 const USUAL_STATUS_LINE: &[u8] = b"HTTP/1.1 200 OK\r\n";
 
-/// Parses the complete head in the buffer from `start` on, which [`HeadScan`] takes for right, and appends its headers to
-/// the fields. Folded values are copied without their line breaks to the end of the buffer.
+/// The status, the place of the reason phrase in the buffer, and how many lines were dropped.
+type StatusLine = (u16, Range<usize>, u32);
+
+/// Parses a complete head, which [`HeadScan`] takes for right.
 #[inline(never)] // keeps the large stack frame out of the caller
-fn parse_head(inner: &mut Inner, start: usize, max_headers: usize) -> Result<(), ErrorKind> {
+fn parse_head(
+    inner: &mut Inner,
+    start: usize,
+    max_headers: usize,
+) -> Result<StatusLine, ErrorKind> {
     let Inner { buffer, fields, .. } = inner;
     // The parser knows no minor version above 1.
     let minor = buffer.get_mut(start + MINOR_VERSION_AT);
     let minor = minor.filter(|digit| matches!(digit, b'2'..=b'9'));
     let minor = minor.map(|digit| std::mem::replace(digit, b'1'));
-    let head = &buffer[start..];
+    let (head, max_headers) = (&buffer[start..], max_headers.min(MAX_HEADERS));
     let mut slots = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    let slots = &mut slots[..max_headers];
     let mut parsed = httparse::Response::new(&mut []);
     ParserConfig::default()
         .allow_obsolete_multiline_headers_in_responses(true)
-        .parse_response_with_uninit_headers(
-            &mut parsed,
-            head,
-            &mut slots[..max_headers.min(MAX_HEADERS)],
-        )
+        .parse_response_with_uninit_headers(&mut parsed, head, slots)
         .map_err(|error| match error {
-            httparse::Error::TooManyHeaders => {
-                LimitExceeded::HeaderCount(max_headers.min(MAX_HEADERS)).into()
-            }
+            httparse::Error::TooManyHeaders => LimitExceeded::HeaderCount(max_headers).into(),
             httparse::Error::Status | httparse::Error::Version | httparse::Error::Token => {
                 ErrorKind::from(PeerFault::BadStatusLine)
             }
             _ => PeerFault::BadHeader.into(),
         })?;
-    let first = fields.len();
-    fields.extend(
-        parsed
-            .headers
-            .iter()
-            .map(|header| Field::new(head, start, header.name.as_bytes(), header.value)),
-    );
-    let (version, status) = (version(head), parsed.code.unwrap_or(0));
-    let (length, reason_end) = (head.len(), start + text_end(head, STATUS_CODE_END.into()));
+    for header in &*parsed.headers {
+        fields.push(Field::new(buffer, header.name.as_bytes(), header.value));
+    }
+    let status = parsed.code.unwrap_or(0);
+    // Not taken from `httparse`, which drops a phrase that is not ASCII.
+    let reason_end = start + text_end(head, STATUS_CODE_END.into());
+    let reason = reason_end.min(start + STATUS_LINE_PREFIX)..reason_end;
     if let Some(digit) = minor {
         buffer[start + MINOR_VERSION_AT] = digit;
     }
-    unfold(buffer, &mut fields[first..]);
-    inner.head = HeadParts {
-        status,
-        version,
-        bytes: start as u32..(start + length) as u32,
-        // Not taken from `httparse`, which drops a phrase that is not ASCII.
-        reason: reason_end.min(start + STATUS_LINE_PREFIX) as u32..reason_end as u32,
-        fields: first as u32..fields.len() as u32,
-    };
-    Ok(())
+    Ok((status, reason, 0))
 }
 
 /// Parses a complete head that has lines which the grammar does not permit, as [`parse_head`] does without those lines.
-/// [`HeadScan`] has checked the status line. Returns how many lines were dropped.
+/// [`HeadScan`] has checked the status line.
 #[cold]
-fn parse_wrong_head(inner: &mut Inner, start: usize, limits: &Limits) -> Result<u32, ErrorKind> {
-    let Inner { buffer, fields, .. } = inner;
-    let head = &buffer[start..];
-    let (length, line_end, version) = (head.len(), line_end(head, 0), version(head));
+fn parse_wrong_head(
+    inner: &mut Inner,
+    start: usize,
+    limits: &Limits,
+) -> Result<StatusLine, ErrorKind> {
+    let head = &inner.buffer[start..];
+    let line_end = line_end(head, 0);
     let blanks = head[..line_end].iter().skip(MINOR_VERSION_AT + 1);
     let code_at = MINOR_VERSION_AT + 1 + blanks.take_while(|byte| **byte == b' ').count();
     let (code, reason) = head[code_at..line_end].split_at(3.min(line_end - code_at));
@@ -434,45 +442,26 @@ fn parse_wrong_head(inner: &mut Inner, start: usize, limits: &Limits) -> Result<
     });
     let reason_at = start + line_end - reason.len().saturating_sub(1);
     let reason = reason_at..reason_at + text_end(reason.get(1..).unwrap_or_default(), 0);
-    let first = fields.len();
-    let dropped = parse_lines(
-        head,
-        line_end,
-        start,
-        limits,
-        fields,
-        Some(limits.header_line),
-    )?
-    .ok_or(PeerFault::BadHeader)?;
-    unfold(buffer, &mut fields[first..]);
-    inner.head = HeadParts {
-        status,
-        version,
-        bytes: start as u32..(start + length) as u32,
-        reason: reason.start as u32..reason.end as u32,
-        fields: first as u32..fields.len() as u32,
-    };
-    Ok(dropped)
+    let dropped = parse_lines(inner, start + line_end, limits, Some(limits.header_line))?;
+    Ok((status, reason, dropped.ok_or(PeerFault::BadHeader)?))
 }
 
-/// Parses the lines of `section` from `at` on, up to an empty one, and appends their fields; `section` is at offset `base` of the
-/// buffer. With a longest line, drops what is longer, and lines that the grammar does not permit, unless they may be
-/// meant to frame the body. Returns how many fields were dropped, or `None` for what may not be dropped.
+/// Parses the lines in the buffer from `at` on, up to an empty one, and appends their fields. With a longest line, drops
+/// what is longer, and lines that the grammar does not permit, unless they may be meant to frame the body. Returns how
+/// many fields were dropped, or `None` for what may not be dropped.
 fn parse_lines(
-    section: &[u8],
+    Inner { buffer, fields, .. }: &mut Inner,
     mut at: usize,
-    base: usize,
     limits: &Limits,
-    fields: &mut Fields,
     drops_beyond: Option<usize>,
 ) -> Result<Option<u32>, LimitExceeded> {
     let most = limits.header_count.min(MAX_HEADERS);
     let (mut count, mut dropped) = (0, 0);
-    while at < section.len() && !matches!(section[at..], [b'\n', ..] | [b'\r', b'\n', ..]) {
-        let mut end = line_end(section, at);
+    while at < buffer.len() && !matches!(buffer[at..], [b'\n', ..] | [b'\r', b'\n', ..]) {
+        let mut end = line_end(buffer, at);
         let mut is_long = drops_beyond.is_some_and(|longest| end - at > longest);
-        while let Some(b' ' | b'\t') = section.get(end) {
-            let next = line_end(section, end);
+        while let Some(b' ' | b'\t') = buffer.get(end) {
+            let next = line_end(buffer, end);
             is_long |= drops_beyond.is_some_and(|longest| next - end > longest);
             end = next;
         }
@@ -480,9 +469,9 @@ fn parse_lines(
             return Err(LimitExceeded::HeaderCount(most));
         }
         count += 1;
-        let line = &section[at..end];
+        let line = &buffer[at..end];
         match split_line(line).filter(|_| !is_long) {
-            Some((name, value)) => fields.extend([Field::new(section, base, name, value)]),
+            Some((name, value)) => fields.push(Field::new(buffer, name, value)),
             None if drops_beyond.is_some() && !may_frame(line) => dropped += 1,
             None => return Ok(None),
         }
@@ -514,13 +503,6 @@ fn may_frame(line: &[u8]) -> bool {
     has(b"contentlength".as_slice()) || has(b"transferencoding")
 }
 
-fn version(head: &[u8]) -> Version {
-    match head.get(MINOR_VERSION_AT) {
-        Some(b'0') => Version::Http10,
-        _ => Version::Http11,
-    }
-}
-
 /// Parses the complete trailer section in the buffer from `start` on, and appends the fields that may stand in trailers.
 /// Folded values are copied without their line breaks to the end of the buffer. Returns how many lines were dropped.
 pub(super) fn parse_trailers(
@@ -529,12 +511,10 @@ pub(super) fn parse_trailers(
     limits: &Limits,
     lenient: bool,
 ) -> Result<u32, ErrorKind> {
+    let first = inner.fields.len();
+    let dropped = parse_lines(inner, start, limits, lenient.then_some(usize::MAX))?;
+    unfold(inner, first);
     let Inner { buffer, fields, .. } = inner;
-    let first = fields.len();
-    let drops_beyond = lenient.then_some(usize::MAX);
-    let dropped = parse_lines(buffer, start, 0, limits, fields, drops_beyond)?
-        .ok_or(PeerFault::BadTrailer)?;
-    unfold(buffer, &mut fields[first..]);
     let mut kept = first;
     for at in first..fields.len() {
         let name = &buffer[fields[at].name()];
@@ -545,7 +525,7 @@ pub(super) fn parse_trailers(
         }
     }
     fields.set_len(kept);
-    Ok(dropped)
+    Ok(dropped.ok_or(PeerFault::BadTrailer)?)
 }
 
 impl Framing {
@@ -673,9 +653,9 @@ fn trim(value: &[u8]) -> &[u8] {
     value.trim_ascii()
 }
 
-/// Replaces each obs-fold by one SP (RFC 9112 §5.2), in a copy at the end of `buffer`.
-fn unfold(buffer: &mut Vec<u8>, fields: &mut [Field]) {
-    for field in fields {
+/// Replaces each obs-fold in the fields from `first` on by one SP (RFC 9112 §5.2), in a copy at the end of the buffer.
+fn unfold(Inner { buffer, fields, .. }: &mut Inner, first: usize) {
+    for field in &mut fields[first..] {
         let range = field.value();
         if memchr::memchr(b'\n', &buffer[range.clone()]).is_none() {
             continue;
@@ -783,7 +763,7 @@ mod tests {
         assert_eq!(parse_plain(&input, &limits, inner), None);
         assert_eq!((inner.fields.len(), inner.head.status), (0, 0));
         inner.buffer = input.clone();
-        parse_head(inner, 0, 256).unwrap();
+        HeadScan::new(false).parse(inner, 0, &limits).unwrap();
         let slow = show(inner, &input);
         assert_eq!(parse_plain(&input, &limits, inner), Some(input.len()));
         assert_eq!(show(inner, &input), slow);
@@ -821,7 +801,8 @@ mod tests {
                 inner.buffer = input[..length].to_vec();
                 let fast = show(inner, &inner.buffer);
                 inner.fields.set_len(0);
-                parse_head(inner, 0, 64).expect("httparse accepts it");
+                let slow = HeadScan::new(false).parse(inner, 0, &Limits::default());
+                slow.expect("httparse accepts it");
                 prop_assert_eq!(fast, show(inner, &inner.buffer));
             }
         }

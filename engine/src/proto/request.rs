@@ -95,8 +95,6 @@ pub(super) struct Outline {
     pub(super) streams: bool,
     /// The body waits for 100 (Continue).
     pub(super) awaits_continue: bool,
-    /// The body is not sent together with the head: it is a stream, or waits.
-    pub(super) head_goes_first: bool,
     /// Nothing in the request changes how a response is read.
     pub(super) is_usual: bool,
     /// The method is [idempotent](Request::is_idempotent).
@@ -544,7 +542,6 @@ impl Request {
             kind,
             streams: self.has_stream(),
             awaits_continue: self.expects().is_some(),
-            head_goes_first: self.has_stream() || self.expects().is_some(),
             is_usual: kind == RequestKind::Ordinary
                 && !self.0.reading.ignores_length
                 && self.codings().is_empty(),
@@ -766,11 +763,10 @@ impl Request {
     fn write_framing(&self, out: &mut Vec<u8>) {
         match self.content_length() {
             _ if self.is_chunked() => push_line(out, "Transfer-Encoding", b"chunked"),
-            Some(length) => push_line(
-                out,
-                "Content-Length",
-                itoa::Buffer::new().format(length).as_bytes(),
-            ),
+            Some(length) => {
+                let mut digits = itoa::Buffer::new();
+                push_line(out, "Content-Length", digits.format(length).as_bytes());
+            }
             None => {}
         }
         if !self.0.trailers.is_empty() && !self.lost_body() {

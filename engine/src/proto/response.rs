@@ -242,7 +242,7 @@ impl Response {
         if !other.0.is_cleared {
             self.0.buffer.extend_from_slice(&other.0.buffer);
         }
-        self.0.fields.extend(other.0.fields.iter().copied());
+        (other.0.fields.iter()).for_each(|field| self.0.fields.push(*field));
         self.0.interim.extend_from_slice(&other.0.interim);
         self.0.head = other.0.head.clone();
         self.0.dropped_lines = other.0.dropped_lines;
@@ -415,22 +415,18 @@ impl Fields {
         self.used = n.min(self.slots.len());
     }
 
+    pub(super) fn push(&mut self, field: Field) {
+        if self.used == self.slots.len() {
+            self.grow();
+        }
+        self.slots[self.used] = field;
+        self.used += 1;
+    }
+
     #[cold]
     fn grow(&mut self) {
         let more = self.slots.len().max(FIRST_SLOTS);
         self.slots.resize(self.used + more, Field::default());
-    }
-}
-
-impl Extend<Field> for Fields {
-    fn extend<I: IntoIterator<Item = Field>>(&mut self, fields: I) {
-        for field in fields {
-            if self.used == self.slots.len() {
-                self.grow();
-            }
-            self.slots[self.used] = field;
-            self.used += 1;
-        }
     }
 }
 
@@ -459,12 +455,12 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    /// A field with these slices of `head`, which is (or will be) at offset `base` of the buffer.
-    pub(super) fn new(head: &[u8], base: usize, name: &[u8], value: &[u8]) -> Self {
+    /// A field with these slices of `whole`, which is the buffer, or the beginning of what will be the buffer.
+    pub(super) fn new(whole: &[u8], name: &[u8], value: &[u8]) -> Self {
         Self {
-            name: (base + offset_in(head, name)) as u32,
+            name: offset_in(whole, name) as u32,
             name_len: name.len() as u32,
-            value: (base + offset_in(head, value)) as u32,
+            value: offset_in(whole, value) as u32,
             value_len: value.len() as u32,
         }
     }
