@@ -77,40 +77,28 @@ fn observe(spans: &mut HashMap<CallId, Span>, event: &ObserverEvent<'_>) {
             remote,
             reused,
             ..
-        } => {
-            if let Some(span) = spans.get(&call) {
-                span.record("remote", display(remote));
-                debug!(parent: span, %remote, reused, "sent");
-            }
-        }
-        ObserverEvent::Head { call, response, .. } => {
-            if let Some(span) = spans.get(&call) {
-                span.record("status", response.status());
-                debug!(parent: span, status = response.status(), "head");
-            }
-        }
-        ObserverEvent::Redirected { call, url, .. } => {
-            if let Some(span) = spans.get(&call) {
-                debug!(parent: span, url = %shown(url), "redirected");
-            }
-        }
+        } => within(spans, call, |span| {
+            span.record("remote", display(remote));
+            debug!(parent: span, %remote, reused, "sent");
+        }),
+        ObserverEvent::Head { call, response, .. } => within(spans, call, |span| {
+            span.record("status", response.status());
+            debug!(parent: span, status = response.status(), "head");
+        }),
+        ObserverEvent::Redirected { call, url, .. } => within(spans, call, |span| {
+            debug!(parent: span, url = %shown(url), "redirected");
+        }),
         ObserverEvent::Retrying {
             call, cause, pause, ..
-        } => {
-            if let Some(span) = spans.get(&call) {
-                debug!(parent: span, error = %cause, ?pause, "retrying");
-            }
-        }
-        ObserverEvent::Breaker { call, state, .. } => {
-            if let Some(span) = spans.get(&call) {
-                debug!(parent: span, ?state, "breaker");
-            }
-        }
-        ObserverEvent::Held { call, .. } => {
-            if let Some(span) = spans.get(&call) {
-                debug!(parent: span, "held back");
-            }
-        }
+        } => within(spans, call, |span| {
+            debug!(parent: span, error = %cause, ?pause, "retrying");
+        }),
+        ObserverEvent::Breaker { call, state, .. } => within(spans, call, |span| {
+            debug!(parent: span, ?state, "breaker");
+        }),
+        ObserverEvent::Held { call, .. } => within(spans, call, |span| {
+            debug!(parent: span, "held back");
+        }),
         ObserverEvent::HandedOver { call, .. } => {
             if let Some(span) = spans.remove(&call) {
                 debug!(parent: &span, "goes on on another thread");
@@ -124,6 +112,13 @@ fn observe(spans: &mut HashMap<CallId, Span>, event: &ObserverEvent<'_>) {
                 debug!(parent: &span, error = %what, phase = %error.phase(), "failed");
             }
         }
+    }
+}
+
+/// Notes an event of a call whose span is enabled.
+fn within(spans: &HashMap<CallId, Span>, call: CallId, note: impl FnOnce(&Span)) {
+    if let Some(span) = spans.get(&call) {
+        note(span);
     }
 }
 
