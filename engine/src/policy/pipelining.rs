@@ -104,24 +104,21 @@ impl<C: Copy> PipelineLoads<C> {
     /// A new or idle connection gets its first call. `probing`: this call was lost on another connection before, and
     /// may end this connection, too (RFC 9112 §9.3.2).
     pub(crate) fn begin(&mut self, at: usize, conn: C, probing: bool) {
-        if at >= self.loads.len() {
-            let none = ConnLoad {
-                conn,
-                pending: 0,
-                takes: Takes::Nothing,
-            };
-            self.loads.resize(at + 1, none);
-        }
         self.end(at);
-        self.loads[at] = ConnLoad {
-            conn,
-            pending: 1,
-            takes: match probing {
-                true => Takes::OneOnProbation,
-                false => Takes::Calls,
-            },
+        let (pending, takes) = (0, Takes::Nothing);
+        while self.loads.len() <= at {
+            self.loads.push(ConnLoad {
+                conn,
+                pending,
+                takes,
+            });
+        }
+        self.loads[at].conn = conn;
+        self.loads[at].takes = match probing {
+            true => Takes::OneOnProbation,
+            false => Takes::Calls,
         };
-        self.pending += 1;
+        self.add_call(at);
         self.note_fewer(at);
     }
 
