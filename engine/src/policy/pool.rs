@@ -440,7 +440,8 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         let slot = &mut self.slots[at as usize];
         slot.requests += calls as u64;
         self.warm_after = None; // the server works
-        self.is_worn(now, at) || self.is_exceeded()
+        let is_old = slot.worn_at.is_some_and(|worn_at| worn_at <= now);
+        is_old || self.is_used_up(SlotId(at), 0) || self.is_exceeded()
     }
 
     /// Whether a busy connection has as many calls, served and pending, as it may ever have.
@@ -448,13 +449,6 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
         let calls = self.slots[at as usize].requests + pending as u64;
         let most = self.config.max_requests;
         most.is_some_and(|most| calls >= most.get())
-    }
-
-    fn is_worn(&self, now: Time, at: u32) -> bool {
-        let slot = &self.slots[at as usize];
-        let most = self.config.max_requests;
-        most.is_some_and(|most| slot.requests >= most.get())
-            || slot.worn_at.is_some_and(|worn_at| worn_at <= now)
     }
 
     /// The oldest opening.
