@@ -37,14 +37,11 @@ pub(crate) fn interleave<T: Clone>(
             let places = turn % family.len().max(1);
             family.rotate_left(places);
         }
+        let longest = v6.len().max(v4.len());
         let (mut first, mut second) = (v6.into_iter(), v4.into_iter());
-        loop {
-            let before = order.len();
+        for _ in 0..longest {
             order.extend(first.next());
             order.extend(second.next());
-            if order.len() == before {
-                break;
-            }
         }
     }
     order
