@@ -236,16 +236,9 @@ const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> Network {
     Network { ip, prefix }
 }
 
-/// The network with these first segments.
-const fn v6<const N: usize>(first: [u16; N], prefix: u8) -> Network {
-    let mut all = [0; 8];
-    let mut at = 0;
-    while at < N {
-        all[at] = first[at];
-        at += 1;
-    }
-    let [a, b, c, d, e, f, g, h] = all;
-    let ip = IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h));
+/// The network of an address with these bits.
+const fn v6(bits: u128, prefix: u8) -> Network {
+    let ip = IpAddr::V6(Ipv6Addr::from_bits(bits));
     Network { ip, prefix }
 }
 
@@ -270,30 +263,30 @@ const NOT_PUBLIC_V4: [Network; 18] = [
     v4(255, 255, 255, 255, 32), // broadcast
 ];
 
-const GLOBAL_V6: Network = v6([0x2000], 3);
+const GLOBAL_V6: Network = v6(0x2000 << 112, 3);
 
 /// Parts of [`GLOBAL_V6`] that are not public. All other special networks, such as fc00::/7 with AWS's metadata
 /// fd00:ec2::254, fe80::/10, fec0::/10 and ff00::/8, are outside of it.
 const NOT_PUBLIC_V6: [Network; 5] = [
-    v6([0x2001, 0x0002, 0], 48), // benchmarking (RFC 5180)
-    v6([0x2001, 0x0010], 28),    // ORCHID, given up (RFC 4843)
-    v6([0x2001, 0x0db8], 32),    // documentation (RFC 3849)
-    v6([0x3fff], 20),            // documentation (RFC 9637)
-    v6([0x2001, 0x0100], 24),    // unassigned rest of the protocol assignments 2001::/23 (RFC 2928)
+    v6(0x2001_0002 << 96, 48), // benchmarking (RFC 5180)
+    v6(0x2001_0010 << 96, 28), // ORCHID, given up (RFC 4843)
+    v6(0x2001_0db8 << 96, 32), // documentation (RFC 3849)
+    v6(0x3fff << 112, 20),     // documentation (RFC 9637)
+    v6(0x2001_0100 << 96, 24), // unassigned rest of the protocol assignments 2001::/23 (RFC 2928)
 ];
 
 /// An IPv4 address after a prefix.
 const LAST_32_BITS: [Network; 4] = [
-    v6([0, 0, 0, 0, 0, 0xffff], 96), // mapped (RFC 4291 §2.5.5.2)
-    v6([], 96),                      // compatible, given up (RFC 4291 §2.5.5.1)
-    v6([0, 0, 0, 0, 0xffff, 0], 96), // translated (RFC 2765 §2.1)
-    v6([0x64, 0xff9b], 96),          // NAT64 (RFC 6052 §2.1)
+    v6(0xffff << 32, 96),    // mapped (RFC 4291 §2.5.5.2)
+    v6(0, 96),               // compatible, given up (RFC 4291 §2.5.5.1)
+    v6(0xffff << 48, 96),    // translated (RFC 2765 §2.1)
+    v6(0x64_ff9b << 96, 96), // NAT64 (RFC 6052 §2.1)
 ];
 
 /// NAT64 within one network (RFC 8215): never public, and usually with the IPv4 address in the last bits.
-const NAT64_LOCAL: Network = v6([0x64, 0xff9b, 1], 48);
-const SIX_TO_FOUR: Network = v6([0x2002], 16);
-const TEREDO: Network = v6([0x2001, 0], 32);
+const NAT64_LOCAL: Network = v6(0x64_ff9b_0001 << 80, 48);
+const SIX_TO_FOUR: Network = v6(0x2002 << 112, 16);
+const TEREDO: Network = v6(0x2001_0000 << 96, 32);
 
 #[cfg(test)]
 mod tests {
