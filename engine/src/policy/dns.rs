@@ -184,9 +184,8 @@ pub(crate) struct NameCache {
     /// Names without a question in flight, by the number of their last use. Invariant: exactly the `entries` with
     /// `asking` empty, under their `used`.
     idle: BTreeMap<u64, Arc<str>>,
+    /// The number of the last use, and of the last question, which is a use.
     uses: u64,
-    /// The number of the last question.
-    questions: u64,
     counters: DnsCounters,
 }
 
@@ -228,7 +227,6 @@ impl NameCache {
             entries: HashMap::new(),
             idle: BTreeMap::new(),
             uses: 0,
-            questions: 0,
             counters: DnsCounters::default(),
         }
     }
@@ -377,7 +375,6 @@ impl NameCache {
             return false;
         }
         self.idle.insert(entry.used, key.clone());
-        self.counters.in_flight -= 1;
         self.make_room();
         true
     }
@@ -404,6 +401,7 @@ impl NameCache {
 
     pub(crate) fn counters(&self) -> DnsCounters {
         DnsCounters {
+            in_flight: self.entries.len() - self.idle.len(),
             entries: self.entries.len(),
             ..self.counters
         }
@@ -428,10 +426,8 @@ impl NameCache {
         self.uses += 1;
         entry.used = self.uses;
         if ask {
-            self.questions += 1;
-            entry.asking = Some(self.questions);
+            entry.asking = Some(self.uses);
             self.counters.asked += 1;
-            self.counters.in_flight += 1;
         }
         if entry.asking.is_none() {
             self.idle.insert(entry.used, key.clone());
