@@ -5,9 +5,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::ObserverEvent;
 use super::hosts::Hosts;
 use super::telemetry::Telemetry;
+use super::{CallId, ObserverEvent};
 use crate::address::Address;
 use crate::client::progress::ActiveCall;
 use crate::error::{Error, Sent};
@@ -316,7 +316,8 @@ impl Admission {
         {
             let health = error.map_or_else(|| breaker.judge(status), health_of);
             if let Some(state) = breaker.record(now.instant(), pass, health) {
-                telemetry.breaker_changed(key, call, state);
+                let (call, tag) = (CallId(key), call.tag);
+                telemetry.notify(|| ObserverEvent::Breaker { call, tag, state });
             }
         }
         if let (Some(number), Some(balance)) = (permit.address, &mut self.balance) {
@@ -352,14 +353,8 @@ impl Admission {
             breaker.record(now.instant(), pass, Health::Unknown);
         }
         if let (Some(number), Some(balance)) = (permit.address, &mut self.balance) {
-            balance.attempt_ended(
-                number as usize,
-                Health::Unknown,
-                None,
-                now,
-                hosts,
-                telemetry,
-            );
+            let (number, health) = (number as usize, Health::Unknown);
+            balance.attempt_ended(number, health, None, now, hosts, telemetry);
         }
     }
 

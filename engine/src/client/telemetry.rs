@@ -9,7 +9,6 @@ use super::stats::{Recorder, Stats};
 use super::{CallId, Observer, ObserverEvent, RetryCause};
 use crate::address::Address;
 use crate::client::progress::ActiveCall;
-use crate::policy::BreakerState;
 use crate::reactor::CallKey;
 
 /// The observer and the recorder of a client, if the settings ask for them.
@@ -98,15 +97,6 @@ impl Telemetry {
             tag: call.tag,
             cause,
             pause,
-        });
-    }
-
-    /// The breaker of a host has changed its state, because an attempt of the call ended.
-    pub(super) fn breaker_changed(&self, key: CallKey, call: &ActiveCall, state: BreakerState) {
-        self.notify(|| ObserverEvent::Breaker {
-            call: CallId(key),
-            tag: call.tag,
-            state,
         });
     }
 
