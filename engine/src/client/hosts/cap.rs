@@ -40,7 +40,7 @@ pub(super) struct UnderCap {
     /// The connections of this host that are counted in the cap.
     counted: usize,
     /// The openings of this host whose names are being looked up.
-    lookups: usize,
+    pub(super) lookups: usize,
     want: Want,
 }
 
@@ -175,19 +175,12 @@ impl ConnectionCap {
         host.under_cap.counted = open;
     }
 
-    /// An opening of the host waits for a name. It takes no room, so that slow name servers do not hold other hosts. An
-    /// opening that got room while others waited for it keeps the room: the others would take it during the lookup, again
-    /// and again.
-    pub(super) fn lookup_began(&mut self, host: &mut Host) {
-        self.lookups += 1;
-        host.under_cap.lookups += 1;
-        self.count(host);
-    }
-
-    /// An opening of the host no longer waits for a name.
-    pub(super) fn lookup_ended(&mut self, host: &mut Host) {
-        self.lookups -= 1;
-        host.under_cap.lookups -= 1;
+    /// So many openings of the host wait for names. They take no room, so that slow name servers do not hold other
+    /// hosts. An opening that got room while others waited for it keeps the room: the others would take it during the
+    /// lookup, again and again.
+    pub(super) fn set_lookups(&mut self, host: &mut Host, lookups: usize) {
+        self.lookups = self.lookups + lookups - host.under_cap.lookups;
+        host.under_cap.lookups = lookups;
         self.count(host);
     }
 

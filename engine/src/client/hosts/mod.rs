@@ -241,14 +241,14 @@ impl Hosts {
     /// An opening of a host waits for a name, and takes no room under the cap.
     pub(crate) fn lookup_began(&mut self, key: HostKey) {
         if let Some(host) = self.hosts.get_mut(key) {
-            self.cap.lookup_began(host);
+            self.cap.set_lookups(host, host.under_cap.lookups + 1);
         }
     }
 
     /// An opening of a host no longer waits for a name.
     pub(crate) fn lookup_ended(&mut self, key: HostKey) {
         if let Some(host) = self.hosts.get_mut(key) {
-            self.cap.lookup_ended(host);
+            self.cap.set_lookups(host, host.under_cap.lookups - 1);
         }
     }
 
