@@ -97,32 +97,32 @@ pub enum SocksReply {
 
 impl From<u8> for SocksReply {
     fn from(code: u8) -> Self {
-        match code {
-            1 => Self::GeneralFailure,
-            2 => Self::NotAllowed,
-            3 => Self::NetworkUnreachable,
-            4 => Self::HostUnreachable,
-            5 => Self::ConnectionRefused,
-            6 => Self::TtlExpired,
-            7 => Self::CommandNotSupported,
-            8 => Self::AddressTypeNotSupported,
-            code => Self::Unassigned(code),
-        }
+        let reply = REPLIES.get(usize::from(code).wrapping_sub(1));
+        reply.map_or(Self::Unassigned(code), |(reply, _)| *reply)
     }
 }
 
 impl fmt::Display for SocksReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::GeneralFailure => "general failure",
-            Self::NotAllowed => "not allowed by its rules",
-            Self::NetworkUnreachable => "network unreachable",
-            Self::HostUnreachable => "host unreachable",
-            Self::ConnectionRefused => "connection refused",
-            Self::TtlExpired => "TTL expired",
-            Self::CommandNotSupported => "command not supported",
-            Self::AddressTypeNotSupported => "address type not supported",
-            Self::Unassigned(code) => return write!(f, "code {code:#04x}"),
-        })
+        if let Self::Unassigned(code) = self {
+            return write!(f, "code {code:#04x}");
+        }
+        let reply = REPLIES.iter().find(|(reply, _)| reply == self);
+        f.write_str(reply.map_or("", |(_, text)| text))
     }
 }
+
+/// The replies with the codes from 1 on, and what they say.
+const REPLIES: [(SocksReply, &str); 8] = [
+    (SocksReply::GeneralFailure, "general failure"),
+    (SocksReply::NotAllowed, "not allowed by its rules"),
+    (SocksReply::NetworkUnreachable, "network unreachable"),
+    (SocksReply::HostUnreachable, "host unreachable"),
+    (SocksReply::ConnectionRefused, "connection refused"),
+    (SocksReply::TtlExpired, "TTL expired"),
+    (SocksReply::CommandNotSupported, "command not supported"),
+    (
+        SocksReply::AddressTypeNotSupported,
+        "address type not supported",
+    ),
+];
