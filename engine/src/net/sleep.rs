@@ -9,14 +9,8 @@ use crate::sync::atomic::{AtomicU8, Ordering};
 ///   return.
 /// - A wake that finds `NOTIFIED` needs no event: the poll that the earlier wake ends reads the value of this wake,
 ///   too, and so sees what its thread did before.
-#[derive(Debug)]
+#[derive(Debug, Default)] // awake
 pub(crate) struct Sleep(AtomicU8);
-
-impl Default for Sleep {
-    fn default() -> Self {
-        Self(AtomicU8::new(AWAKE))
-    }
-}
 
 impl Sleep {
     /// Call before waiting. True if there was a wake already: then do not wait.

@@ -1,6 +1,6 @@
 //! The TLS options that a user sets, and the identity that is built from them once for many connections.
 
-pub(super) mod pins;
+mod pins;
 #[cfg(test)]
 mod tests;
 

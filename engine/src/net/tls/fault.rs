@@ -5,7 +5,6 @@ use std::time::Duration;
 use rustls::pki_types::UnixTime;
 use rustls::{AlertDescription, CertificateError, Error, OtherError, PeerMisbehaved};
 
-use super::config::pins::NotPinned;
 use crate::error::{ContentlessRecords, TlsAlert, TlsFault};
 
 /// `record_accepted`: a record of the peer was accepted before. `handshaking`: the handshake was not complete.
@@ -59,6 +58,12 @@ fn contentless(why: &PeerMisbehaved) -> Option<ContentlessRecords> {
 }
 
 fn from_certificate(error: CertificateError) -> TlsFault {
+    // The check of pinned keys says itself what is wrong.
+    if let CertificateError::Other(OtherError(error)) = &error
+        && let Some(fault) = error.downcast_ref::<TlsFault>()
+    {
+        return fault.clone();
+    }
     let expired = |ago| TlsFault::Expired { ago };
     let not_yet_valid = |ahead| TlsFault::NotYetValid { ahead };
     let outdated_crl = |ago| TlsFault::CrlExpired { ago };
@@ -83,9 +88,6 @@ fn from_certificate(error: CertificateError) -> TlsFault {
             presented: presented.iter().map(|name| plain_name(name)).collect(),
         },
         CertificateError::UnknownIssuer => TlsFault::UnknownIssuer,
-        CertificateError::Other(OtherError(error)) if error.is::<NotPinned>() => {
-            TlsFault::PinnedKey
-        }
         CertificateError::Revoked => TlsFault::Revoked,
         CertificateError::UnknownRevocationStatus => TlsFault::RevocationUnknown,
         CertificateError::ExpiredRevocationList => outdated_crl(Duration::ZERO),

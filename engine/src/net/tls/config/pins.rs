@@ -1,7 +1,6 @@
 //! What is checked of a server besides its chain of certificates: a certificate may itself be trusted, and keys may be
 //! pinned: then the public key of the server's certificate must have one of the given hashes.
 
-use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -18,7 +17,7 @@ use rustls::{
     SupportedCipherSuite,
 };
 
-use crate::error::{TlsConfigError, TlsPart};
+use crate::error::{TlsConfigError, TlsFault, TlsPart};
 use crate::net::tls::fault::is_authority_as_server;
 
 /// The hash in a pin.
@@ -33,18 +32,6 @@ pub(super) fn hash(pin: &str) -> Result<[u8; 32], TlsConfigError> {
             TlsConfigError::new(TlsPart::PinnedKeys, None, what)
         })
 }
-
-/// The error of the check of a key, which tells it from the errors of a verifier of the caller.
-#[derive(Debug)]
-pub(in crate::net::tls) struct NotPinned;
-
-impl fmt::Display for NotPinned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the key is not pinned")
-    }
-}
-
-impl std::error::Error for NotPinned {}
 
 /// Checks that the peer has the key of its certificate, so that a broken peer is detected; and more of the certificate, as
 /// the fields say.
@@ -97,7 +84,7 @@ impl ServerCertVerifier for Verifier {
         let is_pinned = |hash: &[u8]| self.keys.iter().any(|key| key[..] == *hash);
         match hash.is_some_and(|hash| is_pinned(hash.as_ref())) {
             true => Ok(verified),
-            false => Err(CertificateError::Other(OtherError(Arc::new(NotPinned))).into()),
+            false => Err(CertificateError::Other(OtherError(Arc::new(TlsFault::PinnedKey))).into()),
         }
     }
 
