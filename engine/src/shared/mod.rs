@@ -41,7 +41,7 @@ use crate::client::{Call, Completion, HttpClient, Report, Stats};
 use crate::error::{Error, ErrorKind, LimitExceeded, Misuse, Stopped};
 use crate::policy::{Caps, host_hash};
 use crate::proto::{Request, Response};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::Ordering;
 use crate::sync::{Mutex, lock};
 use completions::Recipient;
 use slot::{Delivery, Permits, Slot};
@@ -148,8 +148,6 @@ struct Inner {
     /// The threads, which return how many calls they cut off. Empty once the threads are joined.
     threads: Mutex<Vec<JoinHandle<usize>>>,
     permits: Arc<Permits>,
-    /// New calls are refused.
-    closed: AtomicBool,
 }
 
 impl<C: HttpClient> Shared<C> {
@@ -184,7 +182,6 @@ impl<C: HttpClient> Shared<C> {
             workers: Arc::clone(workers),
             threads: Mutex::default(),
             permits: Arc::new(Permits::new(max_in_flight)),
-            closed: AtomicBool::new(false),
         };
         Self {
             inner: Arc::new(inner),
@@ -382,7 +379,7 @@ impl<C: HttpClient> Shared<C> {
         let Inner {
             workers, permits, ..
         } = &*self.inner;
-        if self.inner.closed.load(Ordering::Acquire) {
+        if workers.ending.load(Ordering::SeqCst) {
             return Err(Refused::new(call, Stopped::ShutDown));
         }
         let Some(permit) = permits.take() else {
@@ -494,7 +491,6 @@ fn buffered(call: Call) -> Result<Call, Refused> {
 
 impl Inner {
     fn begin_end(&self, until: Option<Instant>) {
-        self.closed.store(true, Ordering::Release);
         self.workers.finish(until);
     }
 

@@ -26,8 +26,8 @@ pub(super) struct Workers {
     /// The number of calls that a worker has, or has in its queue. Counted only if there are several workers: no worker
     /// may end while a call can migrate to it from another worker.
     open: AtomicUsize,
-    /// The workers must end.
-    ending: AtomicBool,
+    /// The workers must end, and new calls are refused.
+    pub(super) ending: AtomicBool,
     /// The only worker has no thread of its own.
     is_driven: bool,
     pub(super) ends: Ends,
@@ -147,11 +147,6 @@ impl Workers {
         Some(OpenCall(Arc::clone(self)))
     }
 
-    /// Whether a worker has a call that could migrate to another worker.
-    fn has_open_calls(&self) -> bool {
-        self.open.load(Ordering::SeqCst) > 0
-    }
-
     /// Asks the other workers for descriptors.
     fn ask_for_descriptors(&self, from: usize) {
         for (index, handle) in self.handles.iter().enumerate() {
@@ -231,13 +226,11 @@ pub(super) struct Worker {
     pending: PendingCalls,
     /// Limits that were changed, for the next client after a panic.
     caps: Caps,
-    /// Set once the worker must end.
-    finish: Option<Finish>,
+    /// The worker must end.
+    is_ending: bool,
+    /// The latest time of the end, if there is one.
+    ends_by: Option<Instant>,
 }
-
-/// The latest time of the end, if there is one.
-#[derive(Clone, Copy)]
-struct Finish(Option<Instant>);
 
 impl Worker {
     /// The worker of the current thread.
@@ -251,7 +244,8 @@ impl Worker {
             commands,
             pending: PendingCalls::default(),
             caps: Caps::default(),
-            finish: None,
+            is_ending: false,
+            ends_by: None,
         }
     }
 
@@ -307,7 +301,7 @@ impl Worker {
             self.take_commands(client);
             let timeout = match self.is_over() {
                 true => return Ok(self.cut_off(client)),
-                false => self.ends_by().map(|end| end - Instant::now()),
+                false => self.ends_by.map(|end| end - Instant::now()),
             };
             client.step(timeout)?;
             self.deliver(client);
@@ -329,7 +323,7 @@ impl Worker {
         if !polled || self.is_over() {
             return Ok(Turn::Again);
         }
-        let next = client.next_step().into_iter().chain(self.ends_by()).min();
+        let next = client.next_step().into_iter().chain(self.ends_by).min();
         Ok(match next {
             Some(at) if at <= Instant::now() => Turn::Again,
             next => Turn::Wait(next),
@@ -350,16 +344,11 @@ impl Worker {
 
     /// Whether the worker must end now.
     fn is_over(&self) -> bool {
-        let Some(Finish(until)) = self.finish else {
-            return false;
-        };
-        let is_done = self.pending.is_empty() && !self.workers.has_open_calls();
-        is_done || until.is_some_and(|until| until <= Instant::now())
-    }
-
-    /// When the worker must end, with or without calls in flight.
-    fn ends_by(&self) -> Option<Instant> {
-        self.finish?.0
+        // No other worker has a call that could migrate to this one.
+        let is_alone = || self.workers.open.load(Ordering::SeqCst) == 0;
+        let is_done = || self.pending.is_empty() && is_alone();
+        let is_late = || self.ends_by.is_some_and(|until| until <= Instant::now());
+        self.is_ending && (is_done() || is_late())
     }
 
     /// Asks the other workers for descriptors if the client lacks one, and gives back one if another worker has asked.
@@ -403,7 +392,8 @@ impl Worker {
 
     /// Notes that the worker must end at that time at the latest. The earliest of several times holds.
     fn finish_by(&mut self, until: Option<Instant>) {
-        self.finish = Some(Finish(self.ends_by().into_iter().chain(until).min()));
+        self.is_ending = true;
+        self.ends_by = self.ends_by.into_iter().chain(until).min();
     }
 
     fn begin<C: HttpClient>(&mut self, client: &mut C, mut queued: QueuedCall) {
@@ -513,7 +503,7 @@ impl Worker {
 
     /// Refuses all calls until the worker must end. The worker has no client any more.
     fn refuse_all(mut self) -> usize {
-        while self.finish.is_none() {
+        while !self.is_ending {
             match self.commands.recv() {
                 Ok(Command::Begin(mut queued)) => {
                     // If the waker of a task panics, the call has completed before.
