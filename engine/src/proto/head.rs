@@ -277,7 +277,13 @@ pub(super) fn parse_plain(input: &[u8], limits: &Limits, inner: &mut Inner) -> O
         at = other_line(input, at, slot)?;
     }
     let length = at + 2;
-    if length > limits.longest_plain_head() {
+    // A head of at most so many bytes needs no look at its single lines, and its offsets fit into 32 bits.
+    if length
+        > limits
+            .head_bytes
+            .min(limits.header_line)
+            .min(u32::MAX as usize)
+    {
         return None;
     }
     let count = room - slots.len();
@@ -518,8 +524,8 @@ pub(super) fn parse_trailers(
     let mut kept = first;
     for at in first..fields.len() {
         let name = &buffer[fields[at].name()];
-        let is = |forbidden: &&str| name.eq_ignore_ascii_case(forbidden.as_bytes());
-        if !FORBIDDEN_TRAILERS.iter().any(is) {
+        let is = |forbidden: &str| name.eq_ignore_ascii_case(forbidden.as_bytes());
+        if !FORBIDDEN_TRAILERS.split(' ').any(is) {
             fields[kept] = fields[at];
             kept += 1;
         }
@@ -635,13 +641,14 @@ fn parse_content_length(digits: &[u8]) -> Result<u64, PeerFault> {
 
 fn keep_alive_timeout(parameter: &[u8]) -> Option<u32> {
     let (name, value) = parameter.split_at_checked("timeout=".len())?;
-    if !name.eq_ignore_ascii_case(b"timeout=") {
-        return None;
-    }
-    if !value.iter().all(u8::is_ascii_digit) {
-        return None; // `parse` would accept a sign
-    }
-    std::str::from_utf8(value).ok()?.parse().ok()
+    // `parse` would accept a sign.
+    let is_number = value.iter().all(u8::is_ascii_digit);
+    let is_timeout = is_number && name.eq_ignore_ascii_case(b"timeout=");
+    std::str::from_utf8(value)
+        .ok()?
+        .parse()
+        .ok()
+        .filter(|_| is_timeout)
 }
 
 /// The elements of a comma-separated list, without the whitespace around them.
@@ -695,29 +702,10 @@ fn is_blank(byte: u8) -> bool {
 const MAX_HEADERS: usize = 1024;
 
 /// Fields that would change framing, routing or authentication after the head was processed (RFC 9110 §6.5.1).
-const FORBIDDEN_TRAILERS: &[&str] = &[
-    "authorization",
-    "cache-control",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-range",
-    "content-type",
-    "expect",
-    "host",
-    "keep-alive",
-    "max-forwards",
-    "pragma",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "range",
-    "set-cookie",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "www-authenticate",
-];
+const FORBIDDEN_TRAILERS: &str = "authorization cache-control connection content-encoding \
+    content-length content-range content-type expect host keep-alive max-forwards pragma \
+    proxy-authenticate proxy-authorization range set-cookie te trailer transfer-encoding upgrade \
+    www-authenticate";
 
 #[cfg(test)]
 mod tests {

@@ -40,14 +40,6 @@ pub struct Limits {
     pub zstd_window_log: u8,
 }
 
-impl Limits {
-    /// A head of at most so many bytes needs no look at its single lines, and its offsets fit into 32 bits.
-    pub(super) fn longest_plain_head(&self) -> usize {
-        let longest = self.head_bytes.min(self.header_line);
-        longest.min(u32::MAX as usize)
-    }
-}
-
 impl Default for Limits {
     fn default() -> Self {
         Self {

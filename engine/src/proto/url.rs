@@ -318,11 +318,8 @@ pub(super) fn split_port(text: &str) -> Result<(&str, &str), UrlError> {
 
 /// Parses digits only: the standard library would accept a sign.
 pub(crate) fn parse_port(digits: &str) -> Option<u16> {
-    let port = digits.bytes().try_fold(0u16, |port, byte| {
-        let digit = byte.is_ascii_digit().then(|| byte - b'0')?;
-        port.checked_mul(10)?.checked_add(digit.into())
-    });
-    port.filter(|&port| port != 0)
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse().ok().filter(|&port| is_number && port != 0)
 }
 
 #[inline]

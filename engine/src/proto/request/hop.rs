@@ -39,7 +39,7 @@ impl HopFields {
 }
 
 fn check_field_of_send(name: &str, value: &[u8]) -> Result<(), Misuse> {
-    let mut fixed = FRAMING.iter().chain(FIXED);
+    let mut fixed = FRAMING.iter().copied().chain(FIXED.split(' '));
     match fixed.find(|it| it.eq_ignore_ascii_case(name)) {
         Some(fixed) => Err(Misuse::FixedHeader(fixed)),
         None => check_header(name, value),
@@ -47,13 +47,5 @@ fn check_field_of_send(name: &str, value: &[u8]) -> Result<(), Misuse> {
 }
 
 /// Headers that belong to the whole request or to its connection, in addition to [`FRAMING`].
-const FIXED: &[&str] = &[
-    "Host",
-    "User-Agent",
-    "Connection",
-    "Upgrade",
-    "Accept-Encoding",
-    "Range",
-    "Cookie",
-    "Proxy-Authorization",
-];
+const FIXED: &str =
+    "Host User-Agent Connection Upgrade Accept-Encoding Range Cookie Proxy-Authorization";
