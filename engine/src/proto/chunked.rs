@@ -14,15 +14,14 @@ pub(crate) struct ChunkDecoder {
     state: ChunkState,
     /// Size of the chunk while its size line is read; bytes that are left while its data is read.
     size: u64,
-    /// Bytes of the current size line that have come.
-    line: usize,
+    /// Bytes of the current size line that have come. Small, because each call has one of these values.
+    line: u32,
     /// Framing bytes that have come in this body, line ends included.
     overhead: u64,
     /// Data bytes that the chunks so far have announced.
     data: u64,
-    /// The most bytes of data that are worth reading; `u32::MAX` for any number. Small, because each call has one of these
-    /// values.
-    most: u32,
+    /// The most bytes of data that the chunks may announce.
+    most: u64,
     /// Take blanks between a size and its line end.
     lenient: bool,
 }
@@ -58,31 +57,30 @@ pub(crate) enum Chunk {
 }
 
 impl ChunkDecoder {
-    pub(crate) fn new(lenient: bool) -> Self {
+    /// A chunk whose announced size would take the body above `most` bytes will be refused before its data comes.
+    pub(crate) fn new(lenient: bool, most: Option<u64>) -> Self {
         Self {
             state: ChunkState::Size,
             size: 0,
             line: 0,
             overhead: 0,
             data: 0,
-            most: u32::MAX,
+            most: most.unwrap_or(u64::MAX),
             lenient,
         }
     }
 
-    /// From now on, refuses a chunk that would take the body above `most` bytes.
+    /// Changes how many bytes of data the chunks may announce.
     pub(crate) fn limit_data(&mut self, most: u64) {
-        self.most = u32::try_from(most).unwrap_or(u32::MAX);
+        self.most = most;
     }
 
-    /// Reads `input` from `*pos` on, up to the end of the next piece of data, and advances `pos`. A chunk whose
-    /// announced size would take the body above `body_limit` is refused before its data comes.
+    /// Reads `input` from `*pos` on, up to the end of the next piece of data, and advances `pos`.
     pub(crate) fn next(
         &mut self,
         input: &[u8],
         pos: &mut usize,
         limits: &Limits,
-        body_limit: Option<u64>,
     ) -> Result<Chunk, ErrorKind> {
         loop {
             if self.state == ChunkState::Last {
@@ -102,20 +100,15 @@ impl ChunkDecoder {
                 return Ok(Chunk::Data(n));
             }
             *pos += 1;
-            self.handle_framing(byte, limits, body_limit)?;
+            self.handle_framing(byte, limits)?;
         }
     }
 
-    fn handle_framing(
-        &mut self,
-        byte: u8,
-        limits: &Limits,
-        body_limit: Option<u64>,
-    ) -> Result<(), ErrorKind> {
+    fn handle_framing(&mut self, byte: u8, limits: &Limits) -> Result<(), ErrorKind> {
         use ChunkState::*;
         self.overhead += 1;
-        self.line += 1;
-        if self.line > limits.chunk_line {
+        self.line = self.line.saturating_add(1);
+        if self.line as usize > limits.chunk_line {
             return Err(LimitExceeded::ChunkLine(limits.chunk_line).into());
         }
         self.state = match (self.state, byte) {
@@ -132,7 +125,7 @@ impl ChunkDecoder {
             (ExtensionQuoted, b'\\') => ExtensionEscaped,
             (ExtensionEscaped, b'\t' | b' '..=b'~' | 0x80..) => ExtensionQuoted,
             (Extension | ExtensionQuoted, b'\t' | b' '..=b'~' | 0x80..) => self.state,
-            (LineLf, b'\n') => self.end_line(limits, body_limit)?,
+            (LineLf, b'\n') => self.end_line(limits)?,
             (DataCr, b'\r') => DataLf,
             (DataLf, b'\n') => {
                 self.line = 0;
@@ -152,20 +145,11 @@ impl ChunkDecoder {
         Ok(())
     }
 
-    fn end_line(
-        &mut self,
-        limits: &Limits,
-        body_limit: Option<u64>,
-    ) -> Result<ChunkState, ErrorKind> {
+    fn end_line(&mut self, limits: &Limits) -> Result<ChunkState, ErrorKind> {
         let data = self.data.checked_add(self.size);
         self.data = data.ok_or(PeerFault::BadChunk)?;
-        let most = match self.most {
-            u32::MAX => u64::MAX,
-            most => most.into(),
-        };
-        let limit = body_limit.map_or(most, |limit| limit.min(most));
-        if self.data > limit {
-            return Err(LimitExceeded::BodyBytes(limit).into());
+        if self.data > self.most {
+            return Err(LimitExceeded::BodyBytes(self.most).into());
         }
         // The data of this chunk does not count yet. Otherwise a huge announced size would permit any length of
         // extensions.
@@ -194,12 +178,12 @@ mod tests {
 
     /// Decodes `input` in pieces of `step` bytes.
     fn decode(input: &[u8], step: usize, limits: &Limits) -> Result<Vec<u8>, String> {
-        let mut decoder = ChunkDecoder::new(false);
+        let mut decoder = ChunkDecoder::new(false, Some(1 << 30));
         let mut body = Vec::new();
         for piece in input.chunks(step) {
             let mut pos = 0;
             loop {
-                match decoder.next(piece, &mut pos, limits, Some(1 << 30)) {
+                match decoder.next(piece, &mut pos, limits) {
                     Ok(Chunk::Data(n)) => body.extend_from_slice(&piece[pos - n..pos]),
                     Ok(Chunk::More) => break,
                     Ok(Chunk::Last) => return Ok(body),

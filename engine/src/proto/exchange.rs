@@ -23,7 +23,7 @@ use super::chunked::{Chunk, ChunkDecoder};
 use super::coding::{self, Codings, Decoded, Decoder};
 use super::head::{self, Framing, HeadScan, TransferEncoding};
 use super::request::{Fill, Outline, RequestKind};
-use super::response::{Inner, decoder_cap, range};
+use super::response::{HeadParts, Inner, decoder_cap, range};
 use super::{Limits, Request, Response, Version};
 use crate::error::{ErrorKind, LimitExceeded, Misuse, PeerFault, Phase, Sent};
 
@@ -165,21 +165,13 @@ enum RecvState {
     Chunked(ChunkDecoder),
     Trailers {
         start: usize,
-        line: TrailerLine,
+        /// The bytes that came last. Lines end only in CRLF, and CR stands nowhere else.
+        last: u32,
     },
     UntilClose,
     /// The framing has ended; the decoder still has output.
     Decoding,
     Done,
-}
-
-/// The position of the reader in the trailer section, where lines end only in CRLF.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum TrailerLine {
-    Start,
-    StartCr,
-    Inside,
-    InsideCr,
 }
 
 impl Exchange {
@@ -283,10 +275,7 @@ impl Exchange {
                         Fill::Ended => SendState::Done,
                     };
                 }
-                SendState::Fixed(_)
-                | SendState::Body(_)
-                | SendState::AwaitSource
-                | SendState::Done => {
+                _ => {
                     self.send = SendState::Done;
                     return Ok(SendStep::Done);
                 }
@@ -460,10 +449,7 @@ impl Exchange {
                 self.append_body(input, sink)?;
                 Ok(input.len())
             }
-            RecvState::Head { .. }
-            | RecvState::Length(_)
-            | RecvState::Decoding
-            | RecvState::Done => Ok(0),
+            _ => Ok(0),
         }
     }
 
@@ -616,7 +602,8 @@ impl Exchange {
                 if length.is_some() {
                     self.close.get_or_insert(CloseReason::AmbiguousFraming);
                 }
-                Ok(RecvState::Chunked(ChunkDecoder::new(self.lenient)))
+                let decoder = ChunkDecoder::new(self.lenient, self.body_limit(limits));
+                Ok(RecvState::Chunked(decoder))
             }
             _ => Err(PeerFault::UnsupportedTransferEncoding.into()),
         }
@@ -661,14 +648,13 @@ impl Exchange {
     }
 
     fn handle_chunks(&mut self, input: &[u8], sink: &mut Sink<'_>) -> Result<usize, ErrorKind> {
-        let limit = self.body_limit(sink.limits);
         let mut pos = 0;
         loop {
             let RecvState::Chunked(decoder) = &mut self.recv else {
                 return Ok(0);
             };
             let begun = pos;
-            let chunk = decoder.next(input, &mut pos, sink.limits, limit)?;
+            let chunk = decoder.next(input, &mut pos, sink.limits)?;
             if self.request.reading.keeps_chunks {
                 self.append_body(&input[begun..pos], sink)?;
             }
@@ -681,7 +667,7 @@ impl Exchange {
         }
         self.recv = RecvState::Trailers {
             start: sink.response.0.buffer.len(),
-            line: TrailerLine::Start,
+            last: b'\n'.into(),
         };
         Ok(pos)
     }
@@ -691,28 +677,24 @@ impl Exchange {
         input: &[u8],
         sink: &mut Sink<'_>,
     ) -> Result<usize, ErrorKind> {
-        let RecvState::Trailers { start, line } = &mut self.recv else {
+        let RecvState::Trailers { start, last } = &mut self.recv else {
             return Ok(0);
         };
         let (buffer, most) = (&mut sink.response.0.buffer, sink.limits.trailer_bytes);
         *start = (*start).min(buffer.len()); // the response may have been cleared since
         for (at, &byte) in input.iter().enumerate() {
+            let is_after_cr = last.to_le_bytes()[0] == b'\r';
+            if byte == 0 || is_after_cr != (byte == b'\n') {
+                return Err(PeerFault::BadTrailer.into());
+            }
             buffer.push(byte);
-            *line = match (*line, byte) {
-                (TrailerLine::Start, b'\r') => TrailerLine::StartCr,
-                (TrailerLine::StartCr, b'\n') => {
-                    let start = *start;
-                    self.recv = RecvState::Done;
-                    self.finish_trailers(start, sink)?;
-                    return Ok(at + 1);
-                }
-                (TrailerLine::Inside, b'\r') => TrailerLine::InsideCr,
-                (TrailerLine::InsideCr, b'\n') => TrailerLine::Start,
-                (TrailerLine::Start | TrailerLine::Inside, byte) if !matches!(byte, b'\n' | 0) => {
-                    TrailerLine::Inside
-                }
-                _ => return Err(PeerFault::BadTrailer.into()),
-            };
+            *last = *last << 8 | u32::from(byte);
+            if last.to_be_bytes().ends_with(b"\n\r\n") {
+                let start = *start;
+                self.recv = RecvState::Done;
+                self.finish_trailers(start, sink)?;
+                return Ok(at + 1);
+            }
             if buffer.len() - *start > most {
                 return Err(LimitExceeded::TrailerBytes(most).into());
             }
@@ -723,7 +705,10 @@ impl Exchange {
     fn finish_trailers(&mut self, start: usize, sink: &mut Sink<'_>) -> Result<(), ErrorKind> {
         let inner = &mut *sink.response.0;
         let first = inner.fields.len();
-        inner.note_trailers();
+        if inner.is_cleared {
+            // The trailers take the place of what a cleared response has kept.
+            inner.first = HeadParts::default();
+        }
         if inner.buffer.len() - start > 2 {
             let dropped = head::parse_trailers(inner, start, sink.limits, self.lenient)?;
             inner.dropped_lines += dropped;
@@ -847,8 +832,10 @@ impl Exchange {
     pub fn discard(&mut self) {
         self.mode = BodyMode::Discard;
         self.decoder = None;
-        if matches!(self.recv, RecvState::Decoding) {
-            self.recv = RecvState::Done;
+        match &mut self.recv {
+            RecvState::Decoding => self.recv = RecvState::Done,
+            RecvState::Chunked(decoder) => decoder.limit_data(u64::MAX),
+            _ => {}
         }
     }
 
@@ -856,21 +843,17 @@ impl Exchange {
     /// if that is not worth it: the rest is longer, its end is the end of the connection, or the connection closes
     /// anyway.
     pub(crate) fn discard_within(&mut self, most: u64) -> bool {
-        let is_short = match &mut self.recv {
-            RecvState::Length(left) => *left <= most,
-            RecvState::Chunked(decoder) => {
-                decoder.limit_data(most);
-                true
-            }
-            RecvState::Trailers { .. } => true,
-            RecvState::Head { .. }
-            | RecvState::UntilClose
-            | RecvState::Decoding
-            | RecvState::Done => false,
+        let is_short = match self.recv {
+            RecvState::Length(left) => left <= most,
+            RecvState::Chunked(_) | RecvState::Trailers { .. } => true,
+            _ => false,
         };
         let worth = is_short && !self.will_close() && !self.is_sending();
         if worth {
             self.discard();
+            if let RecvState::Chunked(decoder) = &mut self.recv {
+                decoder.limit_data(most);
+            }
         }
         worth
     }

@@ -535,7 +535,7 @@ impl Request {
         let kind = match self.method_now() {
             "HEAD" => RequestKind::Head,
             "CONNECT" => RequestKind::Connect,
-            _ if self.asks_upgrade() => RequestKind::Upgrade,
+            _ if self.0.upgrade => RequestKind::Upgrade,
             _ => RequestKind::Ordinary,
         };
         Outline {
@@ -823,7 +823,7 @@ impl Request {
         let reasons = [
             (self.has_stream(), "a body stream"),
             (self.expects().is_some(), "Expect: 100-continue"),
-            (self.asks_upgrade(), "an Upgrade header"),
+            (self.0.upgrade, "an Upgrade header"),
             (self.method_now() == "CONNECT", "CONNECT"),
             (self.0.http10, "HTTP/1.0"),
         ];
@@ -904,10 +904,6 @@ impl Request {
 
     pub(crate) fn says_close(&self) -> bool {
         self.0.close
-    }
-
-    pub(super) fn asks_upgrade(&self) -> bool {
-        self.0.upgrade
     }
 
     /// The codings to decode in the response to the request as it was encoded last.

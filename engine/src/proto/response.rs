@@ -58,7 +58,7 @@ pub(super) struct Inner {
     /// Lines of heads and trailers that were not read.
     pub(super) dropped_lines: u32,
     /// The response was cleared, and no head has come since. The buffer has `first`, in case the next head is the same.
-    is_cleared: bool,
+    pub(super) is_cleared: bool,
     /// Content codings of the body were decoded.
     pub(super) decoded: bool,
     /// The fields of all heads, then the trailers, as ranges into `buffer`.
@@ -292,13 +292,6 @@ impl Inner {
         }
         self.forget_first();
         None
-    }
-
-    /// The trailers of a body take the place of what a cleared response has kept.
-    pub(super) fn note_trailers(&mut self) {
-        if self.is_cleared {
-            self.first = HeadParts::default();
-        }
     }
 
     /// Drops the first head of the response before.
