@@ -134,25 +134,19 @@ impl Cookie {
 
     /// A `Set-Cookie` value that sets this cookie, and a URL that may set it. `None` if there is no such value.
     fn to_set_cookie(&self) -> Option<(String, url::Url)> {
-        let Self {
-            name,
-            value,
-            domain,
-            path,
-            ..
-        } = self;
+        let (name, value, path) = (&self.name, &self.value, &self.path);
         let has_semicolon = [path, name, value].iter().any(|part| part.contains(';'));
         if has_semicolon || !path.starts_with('/') || name.contains('=') {
             return None;
         }
-        let url = url::Url::parse(&format!("https://{domain}/")).ok()?;
+        let url = url::Url::parse(&format!("https://{}/", self.domain)).ok()?;
         let mut text = format!("{name}={value}; Path={path}");
         if self.http_only {
             text.push_str("; HttpOnly");
         }
         if self.subdomains {
             text.push_str("; Domain=");
-            text.push_str(domain);
+            text.push_str(&self.domain);
         }
         if self.secure {
             text.push_str("; Secure");

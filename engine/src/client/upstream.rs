@@ -152,10 +152,8 @@ impl Upstream {
     /// The servers of a URL.
     fn of_url(text: &str) -> Result<Self, UrlError> {
         let url = Url::parse(text)?;
-        if url.userinfo().is_some() || !matches!(url.target_parts(), ["/", ""] | ["", "/"]) {
-            return Err(UrlError::NotOrigin);
-        }
-        if text.contains('#') {
+        let has_path = !matches!(url.target_parts(), ["/", ""] | ["", "/"]);
+        if url.userinfo().is_some() || has_path || text.contains('#') {
             return Err(UrlError::NotOrigin);
         }
         let mut host = Vec::new();

@@ -85,15 +85,13 @@ impl Net for OsNet {
     ) -> io::Result<Stream> {
         let stream = Stream(open(to, options)?);
         self.busy_poll = options.busy_poll;
-        let registry = self.poll.registry();
-        let interest = Interest::READABLE | Interest::WRITABLE;
-        registry
-            .register(
-                &mut SourceFd(&stream.0.as_raw_fd()),
-                mio::Token(token.0),
-                interest,
-            )
-            .map_err(recognized)?;
+        let (descriptor, token) = (stream.0.as_raw_fd(), mio::Token(token.0));
+        let (mut source, interest) = (
+            SourceFd(&descriptor),
+            Interest::READABLE | Interest::WRITABLE,
+        );
+        let registered = self.poll.registry().register(&mut source, token, interest);
+        registered.map_err(recognized)?;
         Ok(stream)
     }
 
