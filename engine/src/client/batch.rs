@@ -109,19 +109,18 @@ impl<I: Iterator<Item = Call>> Flow<I> {
             let Some(call) = self.held_back.take().or_else(|| self.calls.next()) else {
                 return;
             };
-            let refused = runner.begin(self.lineup.taken, call.awaited()).err();
-            if let Some((call, error)) = refused {
-                let is_full = matches!(error.kind(), ErrorKind::Limit(LimitExceeded::InFlight(_)));
-                if is_full && self.in_flight() > 0 {
-                    // A call of this batch will make room.
-                    self.held_back = Some(call);
-                    return;
-                }
-                let number = self.lineup.take();
-                self.lineup.put(number, Completion::unbegun(call, error));
-            } else {
+            let Err((call, error)) = runner.begin(self.lineup.taken, call.awaited()) else {
                 self.lineup.take();
+                continue;
+            };
+            let is_full = matches!(error.kind(), ErrorKind::Limit(LimitExceeded::InFlight(_)));
+            if is_full && self.in_flight() > 0 {
+                // A call of this batch will make room.
+                self.held_back = Some(call);
+                return;
             }
+            let number = self.lineup.take();
+            self.lineup.put(number, Completion::unbegun(call, error));
         }
     }
 }

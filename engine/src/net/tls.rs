@@ -108,10 +108,9 @@ impl Tls {
         };
         let n = match lower.read(&mut buf[kept..kept + room]) {
             Ok(0) => {
-                let fault = if self.established {
-                    TlsFault::Truncated
-                } else {
-                    TlsFault::HandshakeEof
+                let fault = match self.established {
+                    true => TlsFault::Truncated,
+                    false => TlsFault::HandshakeEof,
                 };
                 self.failed = Some(Box::new(fault.clone()));
                 return Err(fault.into());

@@ -22,12 +22,10 @@ impl Contentless {
             true => 0,
             false => self.bytes.saturating_add(n),
         };
-        let records = match () {
-            () if tickets > MOST_TICKETS => ContentlessRecords::Tickets,
-            () if self.bytes > MOST_BYTES => ContentlessRecords::Any,
-            () => return None,
-        };
-        Some(TlsFault::Contentless(records))
+        if tickets > MOST_TICKETS {
+            return Some(TlsFault::Contentless(ContentlessRecords::Tickets));
+        }
+        (self.bytes > MOST_BYTES).then_some(TlsFault::Contentless(ContentlessRecords::Any))
     }
 }
 
