@@ -66,6 +66,7 @@ impl<T: Copy> Queue<T> {
         self.remove(Ticket(front))
     }
 
+    #[inline]
     pub(crate) fn pop_back(&mut self) -> Option<T> {
         let back = self.nodes.first()?.prev;
         self.remove(Ticket(back))

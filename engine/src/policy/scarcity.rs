@@ -82,6 +82,7 @@ impl Scarcity {
     }
 
     /// The most connections that the client may have.
+    #[inline]
     pub(crate) fn limit(&self) -> usize {
         self.current.map_or(usize::MAX, |limit| limit.connections)
     }

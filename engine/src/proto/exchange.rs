@@ -176,7 +176,6 @@ enum RecvState {
 
 impl Exchange {
     /// An exchange that is over.
-    #[inline]
     pub(crate) fn over() -> Self {
         Self {
             send: SendState::Done,
@@ -208,26 +207,30 @@ impl Exchange {
     /// still holds.
     #[inline(always)] // on the path of every call
     pub(crate) fn begin(&mut self, request: &Request, mode: BodyMode) {
-        let outline = request.outline();
-        *self = Self {
-            send: match outline.streams || outline.awaits_continue {
-                true => SendState::Head(0),
-                false => SendState::Fixed(outline.length),
-            },
-            recv: RecvState::Head {
-                scan: HeadScan::new(self.lenient),
-                start: 0,
-            },
-            mode,
-            request: outline,
-            close: request
-                .says_close()
-                .then_some(CloseReason::RequestSaidClose),
-            codings: request.codings(),
-            stream_buffer: self.stream_buffer,
-            lenient: self.lenient,
-            ..Self::over()
+        // Written one by one: few of them change from one request to the next.
+        self.request = request.outline();
+        self.send = match self.request.streams || self.request.awaits_continue {
+            true => SendState::Head(0),
+            false => SendState::Fixed(self.request.length),
         };
+        self.recv = RecvState::Head {
+            scan: HeadScan::new(self.lenient),
+            start: 0,
+        };
+        self.mode = mode;
+        self.close = request
+            .says_close()
+            .then_some(CloseReason::RequestSaidClose);
+        self.stray_body = false;
+        self.keep_alive_timeout = None;
+        self.codings = request.codings();
+        if self.decoder.is_some() {
+            self.decoder = None;
+        }
+        self.early = false;
+        self.interim = 0;
+        self.sent = 0;
+        self.received = 0;
     }
 
     /// What the driver has to do next for the request.
@@ -367,15 +370,17 @@ impl Exchange {
     ) -> Result<usize, ErrorKind> {
         self.received += input.len() as u64;
         let mut used = self.take_usual(input, response, limits);
-        let sink = &mut Sink { response, limits };
-        while used < input.len() && !matches!(self.recv, RecvState::Done) {
-            match self.handle_piece(&input[used..], sink)? {
-                0 => break,
-                n => used += n,
+        if used == 0 {
+            let sink = &mut Sink { response, limits };
+            while used < input.len() && !matches!(self.recv, RecvState::Done) {
+                match self.handle_piece(&input[used..], sink)? {
+                    0 => break,
+                    n => used += n,
+                }
             }
-        }
-        if self.decoder.is_some() {
-            self.finish_decoding(response)?;
+            if self.decoder.is_some() {
+                self.finish_decoding(response)?;
+            }
         }
         self.received -= (input.len() - used) as u64;
         Ok(used)

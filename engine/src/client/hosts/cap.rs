@@ -76,10 +76,12 @@ impl ConnectionCap {
         self.max_open < usize::MAX
     }
 
+    #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.open + self.lookups.saturating_sub(MOST_LOOKUPS) >= self.limit()
     }
 
+    #[inline]
     fn limit(&self) -> usize {
         self.max_open.min(self.scarcity.limit())
     }
