@@ -221,10 +221,9 @@ impl<N: Net, C> Reactor<N, C> {
             return true;
         }
         let sent = conn.send(call, &mut common.net, &mut common.buffer, common.now);
-        let stopped = sent.or_else(|stop| conn.stop_sending(common, stop));
-        conn.arm(common);
-        if let Err(kind) = stopped {
-            self.fail(conn_key, kind);
+        match sent.or_else(|stop| conn.stop_sending(common, stop)) {
+            Ok(()) => conn.arm(common),
+            Err(kind) => self.fail(conn_key, kind),
         }
         true
     }
@@ -248,7 +247,7 @@ impl<N: Net, C> Reactor<N, C> {
     /// Goes on sending, after the source of a body has got more bytes.
     pub(crate) fn resume_send(&mut self, call: CallKey) {
         if let Some(CallState::OnConn(conn)) = self.call_ref(call).map(|call| call.state) {
-            self.drive(conn, Conn::drive_send);
+            self.drive(conn, Conn::send_on);
         }
     }
 

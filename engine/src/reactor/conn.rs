@@ -156,7 +156,7 @@ impl<N: Net> Conn<N> {
                     None => self.exchange.is_sending(),
                 };
                 if event.writable && sends() {
-                    self.drive_send(common)?;
+                    self.send_on(common)?;
                 }
                 if event.readable {
                     return self.read(common);

@@ -94,7 +94,7 @@ impl<N: Net> Conn<N> {
             (ConnState::Busy(_), None) => {
                 self.exchange.handle_continue_timeout();
                 self.wait.continue_at = None;
-                self.drive_send(common)?;
+                self.send_on(common)?;
             }
             (&ConnState::Connecting { opening, .. }, _) => {
                 let due = ReactorEvent::Timer(TimerOwner::Opening(opening));

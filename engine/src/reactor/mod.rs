@@ -283,7 +283,7 @@ impl<N: Net, C> Reactor<N, C> {
         self.common.left_over.reads.now = unread; // with its memory
         let mut unsent = std::mem::take(&mut self.common.left_over.sends.now);
         for key in unsent.drain(..) {
-            self.drive(key, Conn::send_on);
+            self.drive(key, Conn::go_on_sending);
         }
         self.common.left_over.sends.now = unsent; // with its memory
         self.handle_timers();

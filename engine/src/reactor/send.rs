@@ -13,13 +13,20 @@ use crate::proto::SendStep;
 use crate::time::Time;
 
 impl<N: Net> Conn<N> {
-    /// Goes on sending, after the budget of the last iteration was used up.
+    /// Goes on sending, and makes sure that the timer fires in time.
     pub(super) fn send_on<C>(&mut self, common: &mut Common<N, C>) -> Result<(), ErrorKind> {
-        self.send_deferred = false;
-        self.drive_send(common)
+        self.drive_send(common)?;
+        self.arm(common);
+        Ok(())
     }
 
-    /// Goes on sending.
+    /// Goes on sending, after the budget of the last iteration was used up.
+    pub(super) fn go_on_sending<C>(&mut self, common: &mut Common<N, C>) -> Result<(), ErrorKind> {
+        self.send_deferred = false;
+        self.send_on(common)
+    }
+
+    /// Sends as far as the socket takes bytes.
     pub(super) fn drive_send<C>(&mut self, common: &mut Common<N, C>) -> Result<(), ErrorKind> {
         if self.pipeline.is_some() {
             self.send_pipeline(common)?;
@@ -33,7 +40,6 @@ impl<N: Net> Conn<N> {
                 self.stop_sending(common, stop)?;
             }
         }
-        self.arm(common);
         Ok(())
     }
 

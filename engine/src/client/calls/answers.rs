@@ -136,15 +136,15 @@ impl<R: Router, N: Net> Calls<R, N> {
             return;
         };
         let (tag, url) = (call.tag, shown(call.request.url()));
+        call.timestamps.add_hop(Hop {
+            status: call.response.status(),
+            url: url.as_str().into(),
+        });
         let telemetry = &self.dispatch.telemetry;
         telemetry.notify(|| ObserverEvent::Redirected {
             call: CallId(key),
             tag,
             url: &url,
-        });
-        call.timestamps.add_hop(Hop {
-            status: call.response.status(),
-            url: url.into(),
         });
         call.state = CallState::New;
         call.redirect = RedirectState::Undecided;

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::io;
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use courser::policy::{
 use courser::{
     Backoff, BodyRead, Call, Client, Codings, Config, ErrorKind, HostClient, HostConfig, Limits,
     Misuse, Phase, PipelineClient, PipelineConfig, Proxies, Rate, Redirects, Request, Response,
-    Retry, Sent, TlsConfig, Upstream,
+    Retry, Sent, Timeouts, TlsConfig, Upstream,
 };
 use flate2::Compression;
 use flate2::read::GzEncoder;
@@ -665,4 +666,43 @@ fn a_calls_own_limits_hold_when_decoding_goes_on() {
             }
         }
     }
+}
+
+/// Nothing wakes the client later.
+#[test]
+fn a_connection_that_ends_at_once_leaves_no_timer() {
+    struct Broken;
+    impl io::Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::Other.into())
+        }
+    }
+    let net = SimNet::new(1);
+    net.listen(place(1), near(), Script(|_: &mut Peer<'_>, _: &[u8]| ()));
+    let polls = Rc::new(Cell::new(0));
+    let counted = Rc::clone(&polls);
+    let fails = move || {
+        counted.set(counted.get() + 1);
+        false
+    };
+    let timeouts = Timeouts {
+        write: Some(100 * MS),
+        total: None,
+        first_byte: Some(100 * MS),
+        between_bytes: None,
+        connect: None,
+        ..Timeouts::default()
+    };
+    let config = HostConfig {
+        timeouts,
+        ..HostConfig::default()
+    };
+    let mut client = HostClient::with_net(upstream(), config, Failing { net, fails }).unwrap();
+    let mut request = Request::new("POST", "/");
+    request.body_stream(Broken, Some(10));
+    client.submit(Call::new(request, Response::new()));
+    next(&mut client).outcome.unwrap_err();
+    polls.set(0);
+    client.maintain(10_000 * MS).unwrap();
+    assert_eq!(polls.get(), 1);
 }
