@@ -287,8 +287,8 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// Drops the rest of a response that the caller does not get. False if the rest may be more than `most` bytes, or
     /// the connection closes anyway. The end of the response, or of the time until `until`, is reported by
-    /// [`ReactorEvent::Finished`], [`ReactorEvent::Failed`] or [`ReactorEvent::TimedOut`], as for any other response. A
-    /// connection that has failed already reports `Failed`, too.
+    /// `ReactorEvent::Finished`, `Failed` or `TimedOut`, as for any other response. A connection that has failed already
+    /// reports `Failed`, too.
     pub(crate) fn discard_rest(&mut self, call_key: CallKey, most: u64, until: Time) -> bool {
         let Some(call) = self.common.calls.get_mut(call_key) else {
             return false;

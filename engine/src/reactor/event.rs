@@ -36,7 +36,7 @@ pub(crate) enum ReactorEvent {
         keep_alive: Option<Duration>,
     },
     /// In a pipeline, this many responses are complete, abandoned ones included, and other calls on the connection go on.
-    /// The calls are in [`Reactor::pipelining`](super::Reactor::pipelining).
+    /// The calls are in [`Common::pipelining`](super::Common::pipelining).
     Answered {
         slot: PoolSlot,
         conn: ConnKey,

@@ -45,7 +45,7 @@ pub(in crate::reactor) struct Pipeline {
     pub(super) short_write: bool,
     /// The last answer said that the server closes the connection: the server should not handle the queued requests.
     pub(super) closed_by_answer: bool,
-    /// The connection is in `Reactor::unflushed`, and its requests are sent at this time at the latest.
+    /// The connection is in `Pipelining::unflushed`, and its requests are sent at this time at the latest.
     pub(in crate::reactor) flush_at: Option<Time>,
 }
 
