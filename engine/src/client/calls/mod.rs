@@ -78,7 +78,7 @@ impl<R: Router, N: Net> Calls<R, N> {
 
     /// The end of a time that begins now; `None` if the time has no end.
     pub(super) fn until(&self, timeout: Option<Duration>) -> Option<Time> {
-        self.dispatch.reactor.clock().checked_add(timeout?)
+        timeout.and_then(|timeout| self.dispatch.reactor.clock().checked_add(timeout))
     }
 
     /// Waits for events until that time, and processes them.
