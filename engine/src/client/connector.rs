@@ -213,7 +213,7 @@ impl<N: Net> Opener<'_, N> {
             host: host_key,
             id: host.pool.opened(),
         };
-        let key = self.connector.openings.insert(Opening {
+        let key = self.connector.openings.insert(|| Opening {
             slot,
             keeps_room,
             began: now,

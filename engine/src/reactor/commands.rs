@@ -21,8 +21,8 @@ impl<N: Net, C> Reactor<N, C> {
     // ---- calls
 
     #[inline]
-    pub(crate) fn insert_call(&mut self, call: ActiveCall<C>) -> CallKey {
-        self.common.calls.insert(call)
+    pub(crate) fn insert_call(&mut self, make: impl FnOnce() -> ActiveCall<C>) -> CallKey {
+        self.common.calls.insert(make)
     }
 
     pub(crate) fn call(&mut self, call: CallKey) -> Option<&mut ActiveCall<C>> {
@@ -103,7 +103,7 @@ impl<N: Net, C> Reactor<N, C> {
         let token = token::of_key(key).ok_or(Shortage::Memory)?;
         let socket = &common.settings.socket;
         let stream = common.net.connect_for(slot.host, token, address, socket)?;
-        Ok(self.conns.insert(Conn {
+        Ok(self.conns.insert(|| Conn {
             key,
             stream: Transport::new(stream),
             slot,

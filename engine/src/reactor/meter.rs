@@ -354,7 +354,7 @@ impl Meters {
     }
 
     fn insert(&mut self, token: Token, host: HostKey) -> StreamKey {
-        self.streams.insert(StreamState {
+        self.streams.insert(|| StreamState {
             token,
             host,
             waits: [false; 2],

@@ -44,22 +44,23 @@ impl<T, K> Slab<T, K> {
         Key::new(index, slot.map_or(self.generation, |slot| slot.generation))
     }
 
-    #[inline(always)] // so that the element is constructed in its final place
-    pub(crate) fn insert(&mut self, value: T) -> Key<K> {
+    #[inline(always)] // so that what `make` returns is constructed in its final place, without a copy
+    pub(crate) fn insert(&mut self, make: impl FnOnce() -> T) -> Key<K> {
         let key = self.next_key();
-        match self.free.pop() {
+        match self.free.last() {
             Some(index) => {
-                let slot = &mut self.slots[index as usize];
+                let slot = &mut self.slots[*index as usize];
                 // The slot is empty. With this check the compiler makes no temporary copy of the element.
                 if slot.value.is_none() {
-                    slot.value = Some(value);
+                    slot.value = Some(make());
                 }
+                self.free.pop();
             }
             None => {
                 room::make(&mut self.slots);
                 self.slots.push(Slot {
                     generation: self.generation,
-                    value: Some(value),
+                    value: Some(make()),
                 });
             }
         }
@@ -152,7 +153,7 @@ mod tests {
         let mut slab = Slab::<_, of::Call>::new();
         let (mut seen, mut before) = (std::collections::HashSet::new(), Vec::new());
         for rush in 0..5 {
-            let keys: Vec<_> = (0..3000).map(|value| slab.insert(value)).collect();
+            let keys: Vec<_> = (0..3000).map(|value| slab.insert(|| value)).collect();
             // Keys find their own elements only, also where their slots are in use again.
             assert!(before.iter().all(|&key| slab.get(key).is_none()));
             assert!(before.iter().all(|&key| slab.remove(key).is_none()));

@@ -69,10 +69,10 @@ mod tests {
     #[test]
     fn a_narrow_token_finds_its_own_element_only() {
         let mut slab = Slab::<_, of::Call>::new();
-        let others: Vec<_> = (0..9).map(|n| slab.insert(n)).collect();
+        let others: Vec<_> = (0..9).map(|n| slab.insert(|| n)).collect();
         let mut seen = std::collections::HashSet::new();
         for n in 0..4096 {
-            let key = slab.insert(n);
+            let key = slab.insert(|| n);
             let token = of_key(&key).expect("a low index");
             assert!(seen.insert(token), "twice within 4,096");
             assert_eq!(key_of(token, &slab), Some(key));

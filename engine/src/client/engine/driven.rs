@@ -100,7 +100,7 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
         call.armed = Armed::default();
         call.held = 0;
         self.calls.retries.note_overrides(call.overrides.as_deref());
-        let key = self.calls.dispatch.reactor.insert_call(*call);
+        let key = self.calls.dispatch.reactor.insert_call(|| *call);
         self.calls.dispatch.queue.submit(key, CallTime::Running);
         CallId(key)
     }

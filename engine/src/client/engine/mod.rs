@@ -239,18 +239,18 @@ impl<R: Router, N: Net> Engine<R, N> {
             ..CallProgress::default()
         };
         self.calls.retries.note_overrides(call.overrides.as_deref());
-        let key = self.calls.dispatch.reactor.insert_call(ActiveCall {
-            tag: call.tag,
-            overrides: call.overrides,
-            mode: if call.streaming {
-                BodyMode::Stream
-            } else {
-                BodyMode::Buffer
-            },
-            client,
-            ..ActiveCall::new(now, call.request, call.response)
+        let time = call.time;
+        let key = self.calls.dispatch.reactor.insert_call(|| {
+            let mut active = ActiveCall::new(now, call.request, call.response);
+            active.tag = call.tag;
+            active.overrides = call.overrides;
+            if call.streaming {
+                active.mode = BodyMode::Stream;
+            }
+            active.client = client;
+            active
         });
-        self.calls.dispatch.queue.submit(key, call.time);
+        self.calls.dispatch.queue.submit(key, time);
         CallId(key)
     }
 

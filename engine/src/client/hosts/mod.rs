@@ -154,7 +154,7 @@ impl Hosts {
         defaults: Defaults,
         route: HostRoute,
     ) -> HostKey {
-        let key = self.hosts.insert(Host {
+        let key = self.hosts.insert(|| Host {
             name,
             pool: Pool::new(self.pool.clone()),
             defaults,
