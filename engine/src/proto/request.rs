@@ -59,8 +59,8 @@ struct Inner {
     close: bool,
     /// The value of `Cookie` from the client's cookie jar; empty for none.
     cookies: Vec<u8>,
-    body: Body,
     /// Length of the head in `encoded`.
+    body: Body,
     head_len: usize,
     method: Cow<'static, str>,
     target: String,
@@ -899,7 +899,7 @@ impl Request {
 
     #[inline]
     pub(crate) fn has_stream(&self) -> bool {
-        matches!(self.body_now(), Body::Stream(_))
+        matches!(self.0.body, Body::Stream(_)) && !self.lost_body()
     }
 
     pub(crate) fn says_close(&self) -> bool {
