@@ -120,13 +120,6 @@ pub(crate) struct PoolConfig {
     pub(crate) throttled: bool,
 }
 
-impl PoolConfig {
-    /// Whether the pool keeps a minimum of idle connections open.
-    pub(crate) fn keeps_warm(&self) -> bool {
-        self.min_idle > 0
-    }
-}
-
 /// The pool. `O` names an opening, `C` a connection and `W` a waiting call to the driver.
 #[derive(Debug)]
 pub(crate) struct Pool<O, C, W> {

@@ -117,7 +117,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
                     closed = true;
                     continue; // with the next idle connection
                 }
-                Some(_) if !closed && !self.hosts.pool_config().keeps_warm() => return,
+                Some(_) if !closed && self.hosts.pool_config().min_idle == 0 => return,
                 Some(_) => {}
                 None => self.enqueue(host_key, key, usize::MAX),
             }
