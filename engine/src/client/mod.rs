@@ -399,29 +399,29 @@ impl Report {
 
     /// The address of the server; `None` when the call had no connection. Behind a [proxy](Self::proxy), the address is known
     /// only if this client has looked it up for the proxy.
-    pub fn remote(&self) -> Option<&Address> {
-        let endpoints = self.timestamps.endpoints.as_deref()?;
-        match &endpoints.server {
-            Server::Remote => Some(&endpoints.remote),
-            Server::Behind(address) => address.as_ref(),
+    pub fn remote(&self) -> Option<Address> {
+        let endpoints = self.timestamps.endpoints()?;
+        match endpoints.server {
+            Server::Remote => Some(endpoints.remote),
+            Server::Behind(address) => address,
         }
     }
 
     /// The address of the proxy; `None` when the call had no connection, or one without a proxy.
-    pub fn proxy(&self) -> Option<&Address> {
-        let endpoints = self.timestamps.endpoints.as_deref()?;
-        matches!(endpoints.server, Server::Behind(_)).then_some(&endpoints.remote)
+    pub fn proxy(&self) -> Option<Address> {
+        let endpoints = self.timestamps.endpoints()?;
+        matches!(endpoints.server, Server::Behind(_)).then_some(endpoints.remote)
     }
 
     /// The local address of the connection.
-    pub fn local(&self) -> Option<&Address> {
-        self.timestamps.endpoints.as_deref()?.local.as_ref()
+    pub fn local(&self) -> Option<Address> {
+        self.timestamps.endpoints()?.local
     }
 }
 
 impl fmt::Debug for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |address: Option<&Address>| address.map(ToString::to_string);
+        let shown = |address: Option<Address>| address.map(|address| address.to_string());
         f.debug_struct("Report")
             .field("timings", &self.timings())
             .field("attempts", &self.attempts())

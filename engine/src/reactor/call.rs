@@ -1,9 +1,10 @@
 //! Calls: what the reactor keeps of each one from its submission to its completion.
 
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use super::body_memory::HeldSteps;
-use super::{Armed, ConnKey, Endpoints, HostKey, Opened, Overrides, Settings};
+use super::{Armed, ConnKey, Endpoints, HostKey, Opened, Overrides, Server, Settings};
 use crate::error::Error;
 use crate::net::Address;
 use crate::policy::{Timeouts, WaitId};
@@ -162,8 +163,6 @@ impl RedirectState {
 #[derive(Clone, Debug)]
 pub(crate) struct Timestamps {
     pub(crate) begun: Time,
-    /// What few calls have. The box takes eight bytes of a call, and a call is moved several times.
-    details: Option<Box<Details>>,
     pub(crate) assigned: Option<Time>,
     pub(crate) sent: Option<Time>,
     /// When the call came to the front of a pipeline; `None` if the call was in front from the beginning.
@@ -180,15 +179,13 @@ pub(crate) struct Timestamps {
     pub(crate) held: bool,
     /// A body follows, which the caller reads.
     pub(crate) is_streamed: bool,
-    /// The addresses of the connection; `None` if there was none.
-    pub(crate) endpoints: Option<Arc<Endpoints>>,
+    further: Further,
 }
 
 impl Timestamps {
     pub(crate) fn new(begun: Time) -> Self {
         Self {
             begun,
-            details: None,
             assigned: None,
             sent: None,
             in_front: None,
@@ -200,34 +197,66 @@ impl Timestamps {
             reused: false,
             held: false,
             is_streamed: false,
-            endpoints: None,
+            further: Further::Nothing,
         }
     }
 
-    /// The address of the server or of the proxy; `None` if there was no connection.
-    pub(crate) fn remote(&self) -> Option<&Address> {
-        self.endpoints.as_deref().map(|endpoints| &endpoints.remote)
+    /// The addresses of the connection; `None` if there was none.
+    pub(crate) fn endpoints(&self) -> Option<Endpoints> {
+        match &self.further {
+            Further::Nothing => None,
+            &Further::V4([remote, local]) => Some(Endpoints {
+                remote: Address::Tcp(remote.into()),
+                local: Some(Address::Tcp(local.into())),
+                server: Server::Remote,
+                v4: None,
+            }),
+            Further::Endpoints(endpoints) => Some(Endpoints::clone(endpoints)),
+            Further::Details(details) => details.endpoints.as_deref().cloned(),
+        }
+    }
+
+    fn details(&self) -> Option<&Details> {
+        match &self.further {
+            Further::Details(details) => Some(details),
+            _ => None,
+        }
+    }
+
+    #[cold]
+    fn change_details(&mut self, change: impl FnOnce(&mut Details)) {
+        if self.details().is_none() {
+            let endpoints = self.endpoints().map(Arc::new);
+            let details = Details {
+                endpoints,
+                ..Details::default()
+            };
+            self.further = Further::Details(Box::new(details));
+        }
+        if let Further::Details(details) = &mut self.further {
+            change(details);
+        }
     }
 
     /// The redirects that were followed.
     pub(crate) fn hops(&self) -> &[Hop] {
-        self.details.as_ref().map_or(&[], |details| &details.hops)
+        self.details().map_or(&[], |details| &details.hops)
     }
 
     pub(crate) fn add_hop(&mut self, hop: Hop) {
-        self.details.get_or_insert_default().hops.push(hop);
+        self.change_details(|details| details.hops.push(hop));
     }
 
     /// How the connection was opened; `None` if it was open before.
     pub(crate) fn opened(&self) -> Option<&Opened> {
-        self.details.as_ref()?.opened.as_deref()
+        self.details()?.opened.as_deref()
     }
 
     /// Sets how the connection of this attempt was opened.
     #[inline]
     pub(super) fn set_opened(&mut self, opened: Option<Box<Opened>>) {
-        if opened.is_some() || self.details.is_some() {
-            self.details.get_or_insert_default().opened = opened;
+        if opened.is_some() || self.details().is_some() {
+            self.change_details(|details| details.opened = opened);
         }
     }
 
@@ -240,12 +269,34 @@ impl Timestamps {
         self.in_front = None;
         self.first_byte = None;
         self.reused = reused;
-        self.endpoints = Some(Arc::clone(endpoints));
+        match (&mut self.further, endpoints.v4) {
+            (Further::Details(details), _) => details.endpoints = Some(Arc::clone(endpoints)),
+            (further @ (Further::Nothing | Further::V4(_)), Some(v4)) => {
+                // Nothing is to be freed there.
+                std::mem::forget(std::mem::replace(further, Further::V4(v4)));
+            }
+            (further, Some(v4)) => *further = Further::V4(v4),
+            (further, None) => *further = Further::Endpoints(Arc::clone(endpoints)),
+        }
     }
+}
+
+/// What a report tells beside times and counts.
+#[derive(Clone, Debug)]
+enum Further {
+    Nothing,
+    /// The remote and the local address, without a proxy. A copy takes less time than to count who shares them: the report of a call may be
+    /// in another thread, so that the count is atomic.
+    V4([SocketAddrV4; 2]),
+    /// Other addresses: a copy would be a third of the size of a call.
+    Endpoints(Arc<Endpoints>),
+    /// What few calls have. So it takes no room of its own in a call, which is moved several times.
+    Details(Box<Details>),
 }
 
 #[derive(Clone, Debug, Default)]
 struct Details {
+    endpoints: Option<Arc<Endpoints>>,
     hops: Vec<Hop>,
     opened: Option<Box<Opened>>,
 }

@@ -117,6 +117,7 @@ impl<N: Net, C> Reactor<N, C> {
                 remote: address.clone(),
                 local: None,
                 server,
+                v4: None,
             }),
             opened: None,
             idle_ticket: None,

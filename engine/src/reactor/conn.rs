@@ -4,6 +4,7 @@
 //! has ended: the reactor closes it.
 
 use std::io;
+use std::net::{SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -190,6 +191,14 @@ impl<N: Net> Conn<N> {
         // No call shares the endpoints yet.
         if let Some(endpoints) = Arc::get_mut(&mut self.endpoints) {
             endpoints.local = common.net.local_address(self.stream.stream());
+            endpoints.v4 = match (&endpoints.remote, &endpoints.local, &endpoints.server) {
+                (
+                    &Address::Tcp(SocketAddr::V4(remote)),
+                    &Some(Address::Tcp(SocketAddr::V4(local))),
+                    Server::Remote,
+                ) => Some([remote, local]),
+                _ => None,
+            };
         }
         // Bytes that came together with the connection cause no event of their own. They are read after the first request
         // is sent, whose answer they are: a server that is full says so at once.
@@ -273,13 +282,15 @@ pub(crate) struct PoolSlot {
     pub(crate) id: SlotId,
 }
 
-/// The addresses of a connection. Its calls share them: a copy in each call would be a third of the call's size.
-#[derive(Debug)]
+/// The addresses of a connection.
+#[derive(Clone, Debug)]
 pub(crate) struct Endpoints {
     /// The address of the server or of the proxy.
     pub(crate) remote: Address,
     pub(crate) local: Option<Address>,
     pub(crate) server: Server,
+    /// The remote and the local address, if this is all that there is to tell.
+    pub(crate) v4: Option<[SocketAddrV4; 2]>,
 }
 
 /// Where the server of a connection is.

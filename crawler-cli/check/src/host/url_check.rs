@@ -7,9 +7,7 @@ use std::mem;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use courser::{
-    Address, AddressPolicy, Codings, CookieJar, Error, Report, Request, Response, proto,
-};
+use courser::{AddressPolicy, Codings, CookieJar, Error, Report, Request, Response, proto};
 use url::Url;
 
 use super::page::{self, AnswerBody};
@@ -268,7 +266,7 @@ impl UrlCheck {
 
     /// The request has ended, or the head of its response arrived.
     pub(super) fn handle_report(&mut self, report: &Report, behind_proxy: bool) {
-        let address = report.remote().and_then(Address::ip);
+        let address = report.remote().and_then(|remote| remote.ip());
         self.last.latency = Some(report.timings().total);
         self.last.address = address.filter(|_| !behind_proxy);
         self.last.is_private = match (behind_proxy, address) {

@@ -124,7 +124,7 @@ impl<R: Router, N: Net> Calls<R, N> {
     /// Ends a call whose redirect cannot be followed.
     fn refuse_redirect(&mut self, key: CallKey, kind: ErrorKind) {
         let call = self.dispatch.reactor.call_ref(key);
-        let remote = call.and_then(|call| call.timestamps.remote().cloned());
+        let remote = call.and_then(|call| Some(call.timestamps.endpoints()?.remote));
         let error = Error::new(kind, Phase::Head, Sent::ReplyBegun).with_remote(remote);
         self.dispatch.fail(key, error);
     }

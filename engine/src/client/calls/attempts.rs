@@ -160,10 +160,10 @@ impl<R: Router, N: Net> Calls<R, N> {
             return false;
         };
         let (error, remote) = match cause {
-            RetryCause::Failure(error) => (Some(error), error.remote()),
-            RetryCause::Status(_) => (None, call.timestamps.remote()),
+            RetryCause::Failure(error) => (Some(error), error.remote().cloned()),
+            RetryCause::Status(_) => (None, call.timestamps.endpoints().map(|it| it.remote)),
         };
-        let (host, remote) = (call.host, remote.cloned());
+        let host = call.host;
         let until = later(now, pause);
         if call.deadline.is_some_and(|deadline| deadline <= until) || !self.withdraw(host) {
             return false;

@@ -46,7 +46,7 @@ fn what_is_allowed_is_used_and_the_rest_passed_over() {
     let policy = AddressPolicy::deny_private().allow("10.0.0.2".parse().unwrap());
     let mut client = client_of(&net, guarded(policy));
     let report = client.call(&mut Request::get("http://3.1.2.sim/"), &mut Response::new());
-    assert_eq!(report.unwrap().remote(), Some(&place(2)));
+    assert_eq!(report.unwrap().remote(), Some(place(2)));
     assert_eq!(net.peak_streams(), 1);
     denied(client.get("http://1.3.sim/", &mut Response::new()));
 }

@@ -160,7 +160,7 @@ fn a_client_waits_without_calls_until_it_is_woken() {
     assert_eq!(done.expect("a completion").tag, 7);
 }
 
-/// The remote address is the server's, never the proxy's.
+/// The remote address is the server's, never the proxy's: for the first call of a connection, and for the next.
 #[test]
 fn a_report_tells_the_server_from_the_proxy() {
     let net = SimNet::new(1);
@@ -186,9 +186,12 @@ fn a_report_tells_the_server_from_the_proxy() {
             ..Config::default()
         };
         let mut client = client_of(&net, config);
-        let report = client.get("http://1.sim/", &mut Response::new()).unwrap();
-        let told = (report.remote(), report.proxy());
-        assert_eq!(told, (remote.as_ref(), via.as_ref()), "{proxy:?}");
+        for _ in 0..2 {
+            let report = client.get("http://1.sim/", &mut Response::new()).unwrap();
+            let told = (report.remote(), report.proxy());
+            assert_eq!(told, (remote.clone(), via.clone()), "{proxy:?}");
+            assert!(report.local().is_some());
+        }
     }
 }
 

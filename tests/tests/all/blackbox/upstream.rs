@@ -45,7 +45,7 @@ fn a_client_reaches_hosts_at_unix_sockets() {
     let mut get = |url: &str| {
         let report = client.get(url, &mut response).unwrap();
         assert_eq!(response.body(), b"ok", "{url}");
-        report.remote().map(ToString::to_string)
+        report.remote().map(|remote| remote.to_string())
     };
     for (url, socket) in [
         ("http://docker/a", &plain),
