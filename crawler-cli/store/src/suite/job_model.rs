@@ -1,18 +1,11 @@
 //! Random changes of jobs, compared with a model in memory.
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
 
 pub(crate) fn jobs_agree_with_the_model<E: Engine>() {
-    let mut runner = TestRunner::new(Config {
-        cases: 48,
-        failure_persistence: None,
-        ..Config::default()
-    });
-    let steps = proptest::collection::vec(step(), 1..60);
-    let agreed = runner.run(&steps, |steps| {
+    for_random_steps(step(), 60, |steps| {
         let engine = E::new();
         let mut store = engine.open();
         let mut model = Model::default();
@@ -20,11 +13,7 @@ pub(crate) fn jobs_agree_with_the_model<E: Engine>() {
             model.apply(&mut store, &step);
             model.compare(&mut store);
         }
-        Ok(())
     });
-    if let Err(error) = agreed {
-        panic!("{error}");
-    }
 }
 
 /// A change.

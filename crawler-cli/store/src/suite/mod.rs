@@ -17,6 +17,8 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, TestRunner};
 use url::Url;
 
 use super::*;
@@ -193,6 +195,23 @@ fn status(number: u16) -> Answer {
     Answer {
         status: Some(number),
         ..Answer::of(verdict)
+    }
+}
+
+/// Runs a test of random changes, with fewer than `most` of them in each case.
+fn for_random_steps<S: Strategy>(step: S, most: usize, test: impl Fn(Vec<S::Value>)) {
+    let mut runner = TestRunner::new(Config {
+        cases: 48,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let steps = proptest::collection::vec(step, 1..most);
+    let agreed = runner.run(&steps, |steps| {
+        test(steps);
+        Ok(())
+    });
+    if let Err(error) = agreed {
+        panic!("{error}");
     }
 }
 

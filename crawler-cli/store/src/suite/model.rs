@@ -1,29 +1,18 @@
 //! Random changes of a store, compared with a model in memory.
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 
 use super::*;
 
 pub(crate) fn agrees_with_the_model<E: Engine>() {
-    let mut runner = TestRunner::new(Config {
-        cases: 48,
-        failure_persistence: None,
-        ..Config::default()
-    });
-    let steps = proptest::collection::vec(step(), 1..40);
-    let agreed = runner.run(&steps, |steps| {
+    for_random_steps(step(), 40, |steps| {
         let (_engine, mut store) = begun::<E>();
         let mut model = Model::default();
         for step in steps {
             step.apply(&mut store, &mut model);
             model.compare(&mut store);
         }
-        Ok(())
     });
-    if let Err(error) = agreed {
-        panic!("{error}");
-    }
 }
 
 /// A change.

@@ -51,28 +51,8 @@ impl<S: crate::Engine> Watch<S> {
         due.map(|due| due.url).collect()
     }
 
-    /// What the status makes of a URL.
     pub(super) fn judgement(&mut self, due: &DueUrl, number: u16, now: Timestamp) -> Judgement {
-        let context = Context {
-            is_control_fine: true,
-            ..Context::default()
-        };
-        let (mut life, answer) = (due.life.clone(), status(number));
-        let verdict = (answer.verdict, answer.status);
-        let decision = self
-            .rules
-            .decide(now, &mut life, verdict, &context, &mut self.random);
-        let change = decision
-            .transition
-            .map(|change| Change::new(&change, answer.status));
-        Judgement {
-            id: due.id,
-            next: Some((Lane::of(life.state(), false), decision.due)),
-            answer: Some(answer),
-            changes: change.into_iter().collect(),
-            life,
-            dead_letter: None,
-        }
+        judged(due, number, now, &self.rules, &mut self.random)
     }
 
     /// Answers all that is due with this status.
@@ -97,6 +77,34 @@ impl<S: crate::Engine> Watch<S> {
 
     pub(super) fn next(&mut self, url: &str) -> Option<Timestamp> {
         self.show(url).url.due.map(|(_, due)| due)
+    }
+}
+
+/// What the status makes of a URL that is due.
+pub(crate) fn judged(
+    due: &DueUrl,
+    number: u16,
+    now: Timestamp,
+    rules: &Rules,
+    random: &mut Random,
+) -> Judgement {
+    let context = Context {
+        is_control_fine: true,
+        ..Context::default()
+    };
+    let (mut life, answer) = (due.life.clone(), status(number));
+    let verdict = (answer.verdict, answer.status);
+    let decision = rules.decide(now, &mut life, verdict, &context, random);
+    let change = decision
+        .transition
+        .map(|change| Change::new(&change, answer.status));
+    Judgement {
+        id: due.id,
+        next: Some((Lane::of(life.state(), false), decision.due)),
+        answer: Some(answer),
+        changes: change.into_iter().collect(),
+        life,
+        dead_letter: None,
     }
 }
 

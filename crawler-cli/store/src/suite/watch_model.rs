@@ -3,19 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
 
 use super::watch::{Watch, new_urls};
 use super::*;
 
 pub(crate) fn watching_agrees_with_the_model<E: Engine>() {
-    let mut runner = TestRunner::new(Config {
-        cases: 48,
-        failure_persistence: None,
-        ..Config::default()
-    });
-    let steps = proptest::collection::vec(step(), 1..40);
-    let agreed = runner.run(&steps, |steps| {
+    for_random_steps(step(), 40, |steps| {
         let engine = E::new();
         let mut watch = Watch::new(engine.open());
         let mut model = Model::default();
@@ -25,11 +18,7 @@ pub(crate) fn watching_agrees_with_the_model<E: Engine>() {
             model.compare(&mut watch);
         }
         model.compare_troubles(&mut watch);
-        Ok(())
     });
-    if let Err(error) = agreed {
-        panic!("{error}");
-    }
 }
 
 /// A status after which a URL waits for an operator.

@@ -183,19 +183,6 @@ impl Rejects {
             self.unsaved = UNSAVED / 2;
         }
     }
-
-    /// Says yes to everything, for good.
-    #[cfg(test)]
-    pub(super) fn say_yes(&mut self) {
-        self.filter = Rejected::everything();
-        self.next = None;
-    }
-
-    /// Whether the filter was built.
-    #[cfg(test)]
-    pub(super) fn is_built(&self) -> bool {
-        !self.filter.is_everything()
-    }
 }
 
 /// The change of state with this cursor, or the last one.
@@ -223,11 +210,23 @@ mod tests {
 
     use super::*;
     use crate::sqlite::Sqlite;
-    use crate::{Change, DueUrl, Judgement, Lane, Lanes, NewUrl, Origin, WatchStore as _};
+    use crate::suite::judged;
+    use crate::{DueUrl, Judgement, Lanes, NewUrl, Origin, WatchStore as _};
     use plain::random::Random;
-    use verdict::Answer;
-    use verdict::life::{Context, Profile};
-    use verdict::{Cause, Verdict};
+    use verdict::life::Profile;
+
+    impl Rejects {
+        /// Says yes to everything, for good.
+        pub(in crate::tables) fn say_yes(&mut self) {
+            self.filter = Rejected::everything();
+            self.next = None;
+        }
+
+        /// Whether the filter was built.
+        pub(in crate::tables) fn is_built(&self) -> bool {
+            !self.filter.is_everything()
+        }
+    }
 
     const URLS: usize = 40;
 
@@ -253,28 +252,10 @@ mod tests {
         number.is_some_and(|number: usize| number.is_multiple_of(3))
     }
 
-    fn judged(due: &DueUrl, now: Timestamp) -> Judgement {
-        let verdict = match is_gone(&due.url) {
-            true => (Verdict::Failed(Cause::Status410), Some(410)),
-            false => (Verdict::Ok, Some(200)),
-        };
-        let context = Context {
-            is_control_fine: true,
-            ..Context::default()
-        };
-        let (mut life, rules) = (due.life.clone(), Profile::Default.rules());
-        let decision = rules.decide(now, &mut life, verdict, &context, &mut Random::new(7));
-        let changes = decision
-            .transition
-            .map(|change| Change::new(&change, verdict.1));
-        Judgement {
-            id: due.id,
-            answer: Some(Answer::of(verdict.0)),
-            next: Some((Lane::of(life.state(), false), decision.due)),
-            life,
-            changes: changes.into_iter().collect(),
-            dead_letter: None,
-        }
+    fn answered(due: &DueUrl, now: Timestamp) -> Judgement {
+        let status = if is_gone(&due.url) { 410 } else { 200 };
+        let rules = Profile::Default.rules();
+        judged(due, status, now, &rules, &mut Random::new(7))
     }
 
     /// Asks all URLs for six days.
@@ -294,7 +275,7 @@ mod tests {
                 let due = store
                     .due(ready.host.id, lane, None, now, URLS)
                     .expect("readable");
-                let judgements: Vec<Judgement> = due.iter().map(|due| judged(due, now)).collect();
+                let judgements: Vec<Judgement> = due.iter().map(|due| answered(due, now)).collect();
                 store.judge(&judgements).expect("written");
             }
         }

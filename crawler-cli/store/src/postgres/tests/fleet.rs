@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use super::cluster::Cluster;
 use super::{at, open};
+use crate::suite::judged;
 use crate::tables::Database;
 use crate::{
-    Change, DueUrl, FleetStore as _, Guarded, HostId, JobStore as _, Judgement, LEASE, Lane, Lanes,
-    NewJob, NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure, WatchStore as _,
+    DueUrl, FleetStore as _, Guarded, HostId, JobStore as _, Judgement, LEASE, Lane, Lanes, NewJob,
+    NewUrl, NewWorker, Origin, Ready, Settled, Settlement, Tenure, WatchStore as _,
 };
 use plain::random::Random;
-use verdict::Answer;
 use verdict::guard::Stops;
-use verdict::life::{Context, Profile};
-use verdict::{Cause, Verdict};
+use verdict::life::Profile;
+use verdict::{Answer, Verdict};
 
 /// A store with one URL on each of these hosts.
 fn filled(hosts: u32) -> String {
@@ -79,25 +79,8 @@ fn judgement(due: &DueUrl) -> Judgement {
 
 /// The answer that a URL is gone, with a change of state.
 pub(super) fn gone(due: &DueUrl, now: jiff::Timestamp) -> Judgement {
-    let mut life = due.life.clone();
-    let verdict = (Verdict::Failed(Cause::Status410), Some(410));
-    let context = Context {
-        is_control_fine: true,
-        ..Context::default()
-    };
     let rules = Profile::Default.rules();
-    let decision = rules.decide(now, &mut life, verdict, &context, &mut Random::new(7));
-    let change = decision
-        .transition
-        .map(|change| Change::new(&change, verdict.1));
-    Judgement {
-        id: due.id,
-        answer: Some(Answer::of(verdict.0)),
-        next: Some((Lane::of(life.state(), false), decision.due)),
-        life,
-        changes: change.into_iter().collect(),
-        dead_letter: None,
-    }
+    judged(due, 410, now, &rules, &mut Random::new(7))
 }
 
 /// Waits until something is so.
