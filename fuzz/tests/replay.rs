@@ -1,78 +1,39 @@
 //! Runs the fuzz targets on the stable toolchain with the committed corpus and with random bytes.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 use proptest::prelude::*;
 
-fn replay(target: &str, body: fn(&[u8])) {
-    let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("corpus")
-        .join(target);
-    let mut files = 0;
-    for entry in fs::read_dir(&corpus).expect("the corpus is committed") {
-        let path = entry.expect("a readable folder").path();
-        let data = fs::read(&path).expect("a readable file");
-        println!("{}", path.display());
-        body(&data);
-        files += 1;
+type Target = fn(&[u8]);
+
+#[test]
+fn targets_with_their_corpora() {
+    let targets: [(&str, Target); 11] = [
+        ("response", fuzz::response),
+        ("chunked", fuzz::chunked),
+        ("coding", fuzz::coding),
+        ("url", fuzz::url),
+        ("cookies", fuzz::cookies),
+        ("proxy", fuzz::proxy),
+        ("fields", fuzz::fields),
+        ("pipeline", fuzz::pipeline),
+        ("exchange", fuzz::exchange),
+        ("links", fuzz::links),
+        ("listing", fuzz::listing),
+    ];
+    for (target, body) in targets {
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("corpus/{target}"));
+        let mut files = 0;
+        for entry in fs::read_dir(&corpus).expect("the corpus is committed") {
+            let path = entry.expect("a readable folder").path();
+            let data = fs::read(&path).expect("a readable file");
+            println!("{}", path.display());
+            body(&data);
+            files += 1;
+        }
+        assert!(files > 5, "only {files} files in {}", corpus.display());
     }
-    assert!(files > 5, "only {files} files in {}", corpus.display());
-}
-
-#[test]
-fn response() {
-    replay("response", fuzz::response);
-}
-
-#[test]
-fn chunked() {
-    replay("chunked", fuzz::chunked);
-}
-
-#[test]
-fn coding() {
-    replay("coding", fuzz::coding);
-}
-
-#[test]
-fn url() {
-    replay("url", fuzz::url);
-}
-
-#[test]
-fn cookies() {
-    replay("cookies", fuzz::cookies);
-}
-
-#[test]
-fn proxy() {
-    replay("proxy", fuzz::proxy);
-}
-
-#[test]
-fn fields() {
-    replay("fields", fuzz::fields);
-}
-
-#[test]
-fn pipeline() {
-    replay("pipeline", fuzz::pipeline);
-}
-
-#[test]
-fn exchange() {
-    replay("exchange", fuzz::exchange);
-}
-
-#[test]
-fn links() {
-    replay("links", fuzz::links);
-}
-
-#[test]
-fn listing() {
-    replay("listing", fuzz::listing);
 }
 
 /// Random texts that resemble URLs and references.
