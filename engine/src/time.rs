@@ -17,11 +17,6 @@ impl Time {
     /// The time of the first call; earlier times are below it.
     const ORIGIN: u64 = 1 << 63;
 
-    #[cfg(test)]
-    pub(crate) fn now() -> Self {
-        Self::of(Instant::now())
-    }
-
     pub(crate) fn of(instant: Instant) -> Self {
         let first = *FIRST_CALL;
         let nanos = match instant.checked_duration_since(first) {
@@ -82,6 +77,12 @@ fn nanos(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Time {
+        pub(crate) fn now() -> Self {
+            Self::of(Instant::now())
+        }
+    }
 
     #[test]
     fn order_and_distances_are_those_of_instants() {

@@ -182,7 +182,7 @@ mod tests {
             unread(&mut page, url, &cause);
         }
         let html = page.html(&summary(&["http://h", "http://two"]), "today");
-        page::assert_harmless(&html);
+        page::tests::assert_harmless(&html);
         for part in [
             "<h1>http://h and 1 more</h1>",
             "<b>1,234</b><span>found</span>",
@@ -201,7 +201,7 @@ mod tests {
         let mut nothing = summary(&[]);
         nothing.counts.unread = 0;
         let html = page.html(&nothing, "today");
-        page::assert_harmless(&html);
+        page::tests::assert_harmless(&html);
         assert!(html.contains("Everything was read.") && html.contains("No files were found."));
         nothing.ending = Ending::Stopped;
         let html = page.html(&nothing, "today");

@@ -78,27 +78,29 @@ pub(super) fn link(url: &str, text: &str) -> Markup {
 /// The style of all pages.
 const STYLE: &str = include_str!("page.css");
 
-/// Asserts that a page has no syntax error, that every opened tag is closed in order, and that nothing in it is active
-/// or refers to another file.
 #[cfg(test)]
-pub(super) fn assert_harmless(html: &str) {
-    use html5gum::Token;
+pub(super) mod tests {
+    /// Asserts that a page has no syntax error, that every opened tag is closed in order, and that nothing in it is active
+    /// or refers to another file.
+    pub(in crate::report) fn assert_harmless(html: &str) {
+        use html5gum::Token;
 
-    let mut open: Vec<Vec<u8>> = Vec::new();
-    for token in html5gum::Tokenizer::new(html) {
-        let Ok(token) = token;
-        match token {
-            Token::StartTag(tag) if tag.name.as_slice() == b"meta" => {}
-            Token::StartTag(tag) => open.push(tag.name.to_vec()),
-            Token::EndTag(tag) => assert_eq!(open.pop().as_deref(), Some(tag.name.as_slice())),
-            Token::Error(error) => panic!("{error:?}"),
-            _ => {}
+        let mut open: Vec<Vec<u8>> = Vec::new();
+        for token in html5gum::Tokenizer::new(html) {
+            let Ok(token) = token;
+            match token {
+                Token::StartTag(tag) if tag.name.as_slice() == b"meta" => {}
+                Token::StartTag(tag) => open.push(tag.name.to_vec()),
+                Token::EndTag(tag) => assert_eq!(open.pop().as_deref(), Some(tag.name.as_slice())),
+                Token::Error(error) => panic!("{error:?}"),
+                _ => {}
+            }
         }
-    }
-    assert!(open.is_empty(), "{open:?}");
-    for part in [
-        "<script", "<img", "src=", "url(", "@import", "<link", "\u{1b}",
-    ] {
-        assert!(!html.contains(part), "{part}");
+        assert!(open.is_empty(), "{open:?}");
+        for part in [
+            "<script", "<img", "src=", "url(", "@import", "<link", "\u{1b}",
+        ] {
+            assert!(!html.contains(part), "{part}");
+        }
     }
 }

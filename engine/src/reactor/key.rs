@@ -70,16 +70,15 @@ impl CallKey {
 }
 
 #[cfg(test)]
-impl<T> Key<T> {
-    /// The key of the first element in that slot.
-    pub(crate) fn first_of(index: u32) -> Self {
-        Self::new(index, NonZeroU32::MIN)
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
+
+    impl<T> Key<T> {
+        /// The key of the first element in that slot.
+        pub(crate) fn first_of(index: u32) -> Self {
+            Self::new(index, NonZeroU32::MIN)
+        }
+    }
 
     #[test]
     fn a_key_and_an_optional_key_are_eight_bytes() {

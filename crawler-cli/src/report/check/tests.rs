@@ -267,7 +267,7 @@ hosts that were given up
     assert!(text.starts_with(expected), "{text}");
     assert!(json_line(&samples[3]).contains(r##""column":1,"written":"../b%20c.md#d","text":"""##));
     let page = written(Kind::Html, &samples);
-    crate::report::page::assert_harmless(&page);
+    crate::report::page::tests::assert_harmless(&page);
     for part in [
         "<td class=\"n\">3</td><td><a href=\"http://down.example:81\"",
         "<td>../b%20c.md#d (/x/b c.md)</td>",
@@ -481,7 +481,7 @@ docs/b c.md:12:5: 404 Not Found
 #[test]
 fn the_page_is_harmless_and_has_all_lists() {
     let text = written(Kind::Html, &samples());
-    crate::report::page::assert_harmless(&text);
+    crate::report::page::tests::assert_harmless(&text);
     for part in [
         "<h1>Links of docs</h1>",
         "<b>3</b><span>broken</span>",

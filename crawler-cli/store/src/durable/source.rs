@@ -309,16 +309,6 @@ impl Stored {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn care(&self) -> Care {
-        self.supply.care
-    }
-
-    #[cfg(test)]
-    pub(super) fn in_hand(&self) -> usize {
-        self.in_hand
-    }
-
     pub(super) fn waiting(&self) -> u64 {
         self.room.waiting
     }
@@ -439,3 +429,18 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The most jobs that are held ready. Their attempt counts: so many jobs lose an attempt when the process is killed.
 const DEEPEST: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Stored {
+        pub(in crate::durable) fn care(&self) -> Care {
+            self.supply.care
+        }
+
+        pub(in crate::durable) fn in_hand(&self) -> usize {
+            self.in_hand
+        }
+    }
+}

@@ -107,12 +107,6 @@ impl Member {
         }
     }
 
-    /// As if the last sign of life were long ago.
-    #[cfg(test)]
-    pub(crate) fn forget_beats(&mut self) {
-        (self.renewed, self.reaped) = (None, None);
-    }
-
     /// The transaction was taken back.
     pub(crate) fn undo(&mut self) {
         self.sent = None;
@@ -309,4 +303,16 @@ fn array(hosts: &HashSet<HostId>) -> String {
 
 fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Member {
+        /// As if the last sign of life were long ago.
+        pub(crate) fn forget_beats(&mut self) {
+            (self.renewed, self.reaped) = (None, None);
+        }
+    }
 }

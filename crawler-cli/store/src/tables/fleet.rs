@@ -29,15 +29,6 @@ impl Database {
         self.read(done.map(Some))
     }
 
-    /// As if the last sign of life of the worker were long ago: the next transaction gives one, and takes over from workers
-    /// that gave none.
-    #[cfg(test)]
-    pub(crate) fn forget_beats(&mut self) {
-        if let Some(member) = &mut self.memory.member {
-            member.forget_beats();
-        }
-    }
-
     fn run_as<T>(
         &mut self,
         member: &mut Member,
@@ -120,6 +111,21 @@ impl FleetStore for Database {
         match self.db.is_shared() {
             true => self.read(fleet::workers(&self.db)),
             false => Ok(Vec::new()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Database {
+        /// As if the last sign of life of the worker were long ago: the next transaction gives one, and takes over from workers
+        /// that gave none.
+        pub(crate) fn forget_beats(&mut self) {
+            if let Some(member) = &mut self.memory.member {
+                member.forget_beats();
+            }
         }
     }
 }

@@ -242,18 +242,6 @@ impl Keys {
         self.filter = Some(filter);
         Ok(())
     }
-
-    /// How many keys are in memory.
-    #[cfg(test)]
-    pub(crate) fn recent(&self) -> usize {
-        self.recent.len()
-    }
-
-    /// Keeps few keys in memory, so that tests reach the table.
-    #[cfg(test)]
-    pub(crate) fn keep_few(&mut self) {
-        self.least = 8;
-    }
 }
 
 fn has_table(db: &Connection) -> sql::Result<bool> {
@@ -284,4 +272,21 @@ impl<'c> Lookup<'c> {
 /// Where the search for a URL begins: the first 64 bits of its hash. Other URLs may have the same.
 pub(crate) fn key_of(text: &str) -> i64 {
     (xxh3_128(text.as_bytes()) >> 64) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Keys {
+        /// How many keys are in memory.
+        pub(crate) fn recent(&self) -> usize {
+            self.recent.len()
+        }
+
+        /// Keeps few keys in memory, so that tests reach the table.
+        pub(crate) fn keep_few(&mut self) {
+            self.least = 8;
+        }
+    }
 }

@@ -200,15 +200,6 @@ impl Database {
         self.read(caught_up)
     }
 
-    /// What the database does for a statement, whatever its values are.
-    #[cfg(test)]
-    pub fn plan(&self, statement: &str) -> Vec<String> {
-        let explain = format!("EXPLAIN QUERY PLAN {statement}");
-        let mut plan = self.db.sqlite().prepare(&explain).expect("valid");
-        let steps = plan.raw_query().mapped(|row| row.get::<_, String>(3));
-        steps.map(|step| step.expect("text")).collect()
-    }
-
     /// How many bytes the tables take in a server.
     ///
     /// # Errors
@@ -394,5 +385,20 @@ impl Store for Database {
         visit: &mut dyn FnMut(Event) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.read(read::events(&self.db, after, visit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Database {
+        /// What the database does for a statement, whatever its values are.
+        pub(crate) fn plan(&self, statement: &str) -> Vec<String> {
+            let explain = format!("EXPLAIN QUERY PLAN {statement}");
+            let mut plan = self.db.sqlite().prepare(&explain).expect("valid");
+            let steps = plan.raw_query().mapped(|row| row.get::<_, String>(3));
+            steps.map(|step| step.expect("text")).collect()
+        }
     }
 }
