@@ -36,7 +36,7 @@ fn each_kind_of_workload_is_measured() {
     let (_, end) = text.split_once("divided by").expect("ratios");
     let (ratios, bars) = end.split_once("### Bars").expect("bars");
     assert_eq!(rows(ratios).count(), workloads.len() - 1, "{text}");
-    assert_eq!(rows(bars).count(), 4, "{text}");
+    assert_eq!(rows(bars).count(), 6, "{text}");
     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
 }
 
