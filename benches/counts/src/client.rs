@@ -33,42 +33,34 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
+    const HOST: Self = Self {
+        name: "host",
+        connections: 64,
+        depth: 1,
+        varies: false,
+        instructions: 1_900.0,
+        system_calls: 2.1,
+        run: host,
+    };
+
     /// `limit` first.
     pub(crate) const ALL: [Self; 5] = [
         Self {
             name: "limit",
-            connections: 64,
-            depth: 1,
-            varies: false,
             instructions: 0.0,
-            system_calls: 2.1,
             run: limit,
+            ..Self::HOST
         },
-        Self {
-            name: "host",
-            connections: 64,
-            depth: 1,
-            varies: false,
-            instructions: 1_900.0,
-            system_calls: 2.1,
-            run: host,
-        },
+        Self::HOST,
         Self {
             name: "varied",
-            connections: 64,
-            depth: 1,
             varies: true,
             instructions: 2_570.0,
-            system_calls: 2.1,
-            run: host,
+            ..Self::HOST
         },
         Self {
             name: "client",
-            connections: 64,
-            depth: 1,
-            varies: false,
             instructions: 2_200.0,
-            system_calls: 2.1,
             run: |subject, server, rounds| {
                 let config = Config {
                     host: subject.host_config(),
@@ -76,6 +68,7 @@ impl Subject {
                 };
                 subject.drive(Client::new(config)?, &format!("http://{server}/"), rounds)
             },
+            ..Self::HOST
         },
         Self {
             name: "pipeline",
