@@ -40,12 +40,23 @@ pub(crate) fn drive(
                 now = Instant::now();
             }
             _ => {
-                let mut done = drive.client.wait(patience)?.done();
+                let mut first = drive.client.wait(patience)?.done();
                 // Responses that arrive together share one time, as in `limit`.
                 now = Instant::now();
-                while let Some(ended) = done {
-                    drive.ended(ended, now);
-                    done = drive.client.next_done();
+                while let Some(Completion {
+                    tag,
+                    outcome,
+                    request,
+                    response,
+                    .. // taken apart where it arrives: a copy would be measured
+                }) = first.take().or_else(|| drive.client.next_done())
+                {
+                    let since = drive.since[tag as usize];
+                    match outcome {
+                        Ok(()) => drive.run.answered(response.status(), since, now),
+                        Err(error) => drive.run.failed(&error),
+                    }
+                    drive.begin(tag, request, response, now);
                 }
             }
         }
@@ -76,14 +87,5 @@ impl<C: HttpClient> Drive<C> {
         self.next = due;
         self.free.push((tag, request, response));
         false
-    }
-
-    fn ended(&mut self, done: Completion, now: Instant) {
-        let since = self.since[done.tag as usize];
-        match &done.outcome {
-            Ok(()) => self.run.answered(done.response.status(), since, now),
-            Err(error) => self.run.failed(error),
-        }
-        self.begin(done.tag, done.request, done.response, now);
     }
 }
