@@ -1,8 +1,8 @@
 //! Databases: one way to run statements for SQLite and for PostgreSQL.
 //!
 //! A statement is written once, in SQL that both know, with parameters `?1`, `?2`…. The functions are those of
-//! `rusqlite`, and so are the values: whatever [`ToSql`] and [`FromSql`] know goes to a column and comes back, from
-//! either database. What this leaves to its callers: tables, and the statements that differ.
+//! `rusqlite`, and so are the values: whatever [`ToSql`](rusqlite::types::ToSql) and [`FromSql`] know goes to a column and
+//! comes back, from either database. What this leaves to its callers: tables, and the statements that differ.
 
 pub mod array;
 mod error;
