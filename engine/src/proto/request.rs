@@ -57,10 +57,10 @@ struct Inner {
     encoded_codings: Codings,
     /// A header has `Connection: close`.
     close: bool,
+    body: Body,
     /// The value of `Cookie` from the client's cookie jar; empty for none.
     cookies: Vec<u8>,
     /// Length of the head in `encoded`.
-    body: Body,
     head_len: usize,
     method: Cow<'static, str>,
     target: String,
