@@ -285,8 +285,8 @@ impl Timestamps {
 #[derive(Clone, Debug)]
 enum Further {
     Nothing,
-    /// The remote and the local address, without a proxy. A copy takes less time than to count who shares them: the report of a call may be
-    /// in another thread, so that the count is atomic.
+    /// The remote and the local address, without a proxy. A copy takes less time than a count of who shares them, which
+    /// would be atomic: the report of a call may be in another thread.
     V4([SocketAddrV4; 2]),
     /// Other addresses: a copy would be a third of the size of a call.
     Endpoints(Arc<Endpoints>),
