@@ -168,4 +168,16 @@ mod tests {
             before = keys;
         }
     }
+
+    #[test]
+    fn a_panic_while_an_element_is_made_leaves_its_slot_free() {
+        let mut slab = Slab::<u8, of::Call>::new();
+        let key = slab.insert(|| 1);
+        assert_eq!(slab.remove(key), Some(1));
+        let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            slab.insert(|| panic!("while the element is made"))
+        }));
+        assert!(made.is_err());
+        assert_eq!(slab.len(), 0);
+    }
 }
