@@ -23,12 +23,12 @@ pub(crate) struct Stored {
     ready: VecDeque<Arc<StartedJob>>,
     /// To be stored with the next commit.
     news: News,
-    supply: Supply,
+    pub(super) supply: Supply,
     room: Room,
     rules: Rules,
     random: Random,
     /// Jobs that run or wait for a permit.
-    in_hand: usize,
+    pub(super) in_hand: usize,
     workers: usize,
     dead: u64,
     feeder: Option<thread::Thread>,
@@ -51,7 +51,7 @@ impl News {
 }
 
 /// What is known about the jobs that the store has, and how many of them to hold.
-struct Supply {
+pub(super) struct Supply {
     /// When the store has the next job that is not handed out; `None` if none waits.
     next_at: Option<Instant>,
     /// When to ask the store again, since others can store jobs.
@@ -62,7 +62,7 @@ struct Supply {
     depth: usize,
     /// Whether a worker has found no job since the last commit.
     is_starved: bool,
-    care: Care,
+    pub(super) care: Care,
 }
 
 /// How jobs are started that may have been what ended an earlier process.
@@ -429,18 +429,3 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The most jobs that are held ready. Their attempt counts: so many jobs lose an attempt when the process is killed.
 const DEEPEST: usize = 1024;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    impl Stored {
-        pub(in crate::durable) fn care(&self) -> Care {
-            self.supply.care
-        }
-
-        pub(in crate::durable) fn in_hand(&self) -> usize {
-            self.in_hand
-        }
-    }
-}

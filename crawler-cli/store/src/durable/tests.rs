@@ -278,7 +278,7 @@ fn a_suspect_runs_alone() {
     assert_eq!(limit(&mut source).map(|commit| commit.limit), Some(1));
     // The first one that nothing happened to ends the care.
     assert_eq!(source.handle_fed(Now::read(), 1, fed(vec![job(3, 0)])), 1);
-    assert_eq!(source.care(), Care::None);
+    assert_eq!(source.supply.care, Care::None);
 }
 
 /// A job is stored while the store is asked for jobs: the answer says nothing about it.
@@ -319,7 +319,7 @@ fn a_job_that_waits_for_a_permit_at_the_end_stays_in_the_store() {
         let pool = DurablePool::start(store.clone(), "q", settings, |_: &_, _: &_| Ok(()));
         let pool = pool.expect("threads");
         pool.submit(NewJob::new("q", "job")).expect("stored");
-        while pool.crew.lock().source.in_hand() == 0 {
+        while pool.crew.lock().source.in_hand == 0 {
             std::thread::yield_now();
         }
         let report = pool.shutdown(drain, Duration::from_millis(1));

@@ -25,9 +25,9 @@ pub(crate) struct Member {
     /// The hosts that the worker has, and others that it may have had: the rows say which.
     hosts: HashSet<HostId>,
     /// When the last sign of life was sent that is stored.
-    renewed: Option<Instant>,
+    pub(super) renewed: Option<Instant>,
     /// When it was last looked for workers whose lease has ended.
-    reaped: Option<Instant>,
+    pub(super) reaped: Option<Instant>,
 }
 
 impl Member {
@@ -303,16 +303,4 @@ fn array(hosts: &HashSet<HostId>) -> String {
 
 fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    impl Member {
-        /// As if the last sign of life were long ago.
-        pub(crate) fn forget_beats(&mut self) {
-            (self.renewed, self.reaped) = (None, None);
-        }
-    }
 }

@@ -341,7 +341,7 @@ fn a_reader_goes_on_to_what_others_have_stored() {
     };
     submit(&mut store, 0..5);
     let mut reader = Sqlite::open_read_only(&place.store).expect("a store");
-    assert_eq!(reader.memory.keys.recent(), 5);
+    assert_eq!(reader.memory.keys.recent.len(), 5);
     submit(&mut store, 5..9);
     let is_known = |reader: &mut Sqlite, n: i32| {
         let shown = reader.show(&format!("https://w/{n}"));
@@ -352,14 +352,14 @@ fn a_reader_goes_on_to_what_others_have_stored() {
     reader.refresh().expect("readable");
     assert!(is_known(&mut reader, 7) && is_known(&mut reader, 1));
     assert_eq!(reader.watch_counts().expect("readable").urls(), 9);
-    assert_eq!(reader.memory.keys.recent(), 9);
+    assert_eq!(reader.memory.keys.recent.len(), 9);
     // What went to the table is not kept in memory any more.
     submit(&mut store, 9..400);
     let reading = store.begin_reading("other", now()).expect("written");
     store.end_reading(reading, "", now(), 1.0).expect("written");
     submit(&mut store, 400..402);
     reader.refresh().expect("readable");
-    assert_eq!(reader.memory.keys.recent(), 2);
+    assert_eq!(reader.memory.keys.recent.len(), 2);
     assert!([0, 8, 300, 401].iter().all(|&n| is_known(&mut reader, n)));
     // One moment for all that is read.
     reader.begin_moment().expect("readable");
@@ -379,7 +379,7 @@ fn a_reader_goes_on_to_what_others_have_stored() {
 fn furnished(place: &Place) -> Sqlite {
     let mut store = Sqlite::open(&place.store).expect("a store");
     // Most keys are in their table.
-    store.memory.keys.keep_few();
+    store.memory.keys.least = 8; // so that the table is reached
     store.begin_run("docs", now()).expect("written");
     let elsewhere = link_to("http://b/");
     for links in [links(0..40), links(40..80), vec![elsewhere]] {

@@ -51,6 +51,7 @@ impl<S: crate::Engine> Watch<S> {
         due.map(|due| due.url).collect()
     }
 
+    /// What the status makes of a URL.
     pub(super) fn judgement(&mut self, due: &DueUrl, number: u16, now: Timestamp) -> Judgement {
         judged(due, number, now, &self.rules, &mut self.random)
     }

@@ -114,18 +114,3 @@ impl FleetStore for Database {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    impl Database {
-        /// As if the last sign of life of the worker were long ago: the next transaction gives one, and takes over from workers
-        /// that gave none.
-        pub(crate) fn forget_beats(&mut self) {
-            if let Some(member) = &mut self.memory.member {
-                member.forget_beats();
-            }
-        }
-    }
-}

@@ -20,7 +20,7 @@ use crate::sql::{self, Connection, Optional as _, Statement};
 #[derive(Debug)]
 pub(crate) struct Keys {
     /// Those that are not in the table yet, with the numbers of their URLs.
-    recent: BTreeMap<i64, i64>,
+    pub(crate) recent: BTreeMap<i64, i64>,
     /// Whether the table has any.
     has_table: bool,
     /// What is in the table, when it was asked often enough for what is not.
@@ -33,7 +33,7 @@ pub(crate) struct Keys {
     covered: i64,
     /// All URLs up to this one are in the table.
     keyed: i64,
-    least: usize,
+    pub(crate) least: usize,
     /// Whether new ones go to the table at once: others look there.
     is_shared: bool,
 }
@@ -272,21 +272,4 @@ impl<'c> Lookup<'c> {
 /// Where the search for a URL begins: the first 64 bits of its hash. Other URLs may have the same.
 pub(crate) fn key_of(text: &str) -> i64 {
     (xxh3_128(text.as_bytes()) >> 64) as i64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    impl Keys {
-        /// How many keys are in memory.
-        pub(crate) fn recent(&self) -> usize {
-            self.recent.len()
-        }
-
-        /// Keeps few keys in memory, so that tests reach the table.
-        pub(crate) fn keep_few(&mut self) {
-            self.least = 8;
-        }
-    }
 }

@@ -29,7 +29,7 @@ pub(crate) struct Memory {
     pub(super) jobs: Jobs,
     pub(crate) rejects: Rejects,
     /// The worker whose engine this is, if it is in a fleet.
-    pub(super) member: Option<Member>,
+    pub(crate) member: Option<Member>,
 }
 
 /// The hosts that a worker has; `None` if it has all.

@@ -215,20 +215,11 @@ mod tests {
     use plain::random::Random;
     use verdict::life::Profile;
 
-    impl Rejects {
-        /// Says yes to everything, for good.
-        pub(in crate::tables) fn say_yes(&mut self) {
-            self.filter = Rejected::everything();
-            self.next = None;
-        }
-
-        /// Whether the filter was built.
-        pub(in crate::tables) fn is_built(&self) -> bool {
-            !self.filter.is_everything()
-        }
-    }
-
     const URLS: usize = 40;
+
+    fn is_built(store: &Sqlite) -> bool {
+        !store.memory.rejects.filter.is_everything()
+    }
 
     fn start() -> Timestamp {
         Timestamp::from_second(1_760_000_000).expect("in range")
@@ -304,7 +295,8 @@ mod tests {
             assert_eq!(submit(store), [0; 0]);
             ask(store);
         }
-        yes.memory.rejects.say_yes();
+        yes.memory.rejects.filter = Rejected::everything();
+        yes.memory.rejects.next = None;
         assert_eq!(submit(&mut honest), expected());
         assert_eq!(submit(&mut yes), expected());
         let (all, gone) = (URLS as u64, expected().len() as u64);
@@ -319,12 +311,12 @@ mod tests {
         let file = folder.path().join("watch.db-rejected");
         let mut store = Sqlite::open(&path).expect("a store");
         submit(&mut store);
-        assert!(store.memory.rejects.is_built() && file.exists());
+        assert!(is_built(&store) && file.exists());
         ask(&mut store);
         drop(store);
         // The file is older than the changes: what was rejected since is read from them.
         let mut store = Sqlite::open(&path).expect("a store");
-        assert!(store.memory.rejects.is_built());
+        assert!(is_built(&store));
         assert_eq!(submit(&mut store), expected());
         assert_eq!(counts(&store), (expected().len() as u64, 0, 26));
         drop(store);
@@ -342,9 +334,9 @@ mod tests {
                 }
             }
             let mut store = Sqlite::open(&path).expect("a store");
-            assert!(!store.memory.rejects.is_built(), "{doubt}");
+            assert!(!is_built(&store), "{doubt}");
             assert_eq!(submit(&mut store), expected(), "{doubt}");
-            assert!(store.memory.rejects.is_built(), "{doubt}");
+            assert!(is_built(&store), "{doubt}");
             drop(store);
             let mut store = Sqlite::open(&path).expect("a store");
             assert_eq!(submit(&mut store), expected(), "{doubt}");
