@@ -153,10 +153,10 @@ fn results_cut_in_the_middle_are_completed() {
     for cut in [1, 7, 40] {
         let _ = fs::remove_file(&out);
         assert_ne!(tree.search(&state, &out, 40).code(), Some(0));
-        // The state after a kill during the last write.
+        // The state after a kill during the last write. Perhaps the kill came before it.
         let length = fs::metadata(&out).expect("results").len();
-        let last = last_results(&state);
-        let shorter = length - last.min(cut);
+        let (place, last) = last_results(&state);
+        let shorter = length.min((place + (last - cut).max(0)).cast_unsigned());
         File::options()
             .write(true)
             .open(&out)
@@ -167,13 +167,12 @@ fn results_cut_in_the_middle_are_completed() {
     }
 }
 
-/// The number of bytes of results in the last commit.
-fn last_results(state: &Path) -> u64 {
+/// The offset and the number of bytes of the results in the last commit.
+fn last_results(state: &Path) -> (i64, i64) {
     let db = rusqlite::Connection::open(state).expect("a database");
-    let length = db.query_row("SELECT length(results) FROM search", [], |row| {
-        row.get::<_, i64>(0)
-    });
-    length.expect("a number").try_into().expect("a length")
+    let query = "SELECT place, length(results) FROM search";
+    let last = db.query_row(query, [], |row| row.try_into());
+    last.expect("numbers")
 }
 
 #[test]
