@@ -92,12 +92,14 @@ fn escape_at(bytes: &[u8], at: usize) -> Option<[u8; 2]> {
     }
 }
 
-/// All bytes except `pchar` of RFC 3986 §3.3.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+/// All bytes except the unreserved ones of RFC 3986 §2.3, which stand for themselves in any part of a URL.
+pub const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
-    .remove(b'~')
+    .remove(b'~');
+/// All bytes except `pchar` of RFC 3986 §3.3.
+const ESCAPED: &AsciiSet = &RESERVED
     .remove(b'!')
     .remove(b'$')
     .remove(b'&')

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use courser::{Bytes, Codings, Request};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
+use listing::path::RESERVED;
+use percent_encoding::{AsciiSet, percent_encode, utf8_percent_encode};
 
 use super::exit::Failure;
 use super::options::{Data, RequestOptions};
@@ -88,7 +89,7 @@ impl Template {
             && let Some(name) = file.file_name().filter(|name| *name != STDIN)
             && path[..end].ends_with('/')
         {
-            let name = percent_encode(name.as_bytes(), UNRESERVED).to_string();
+            let name = percent_encode(name.as_bytes(), RESERVED).to_string();
             path.insert_str(end, &name);
         }
         format!("{scheme}://{authority}{path}")
@@ -314,11 +315,5 @@ const MOST_KEPT: u64 = 64 << 20;
 const EXPECT_ABOVE: u64 = 1 << 20;
 /// How long such a body waits, as in curl.
 const EXPECT_WAIT: Duration = Duration::from_secs(1);
-/// Everything but the unreserved characters (RFC 3986 §2.3) is encoded.
-const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
 /// Nothing but bytes outside ASCII is encoded.
 const NOT_ASCII: &AsciiSet = &AsciiSet::EMPTY;

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use listing::path::RESERVED;
+use percent_encoding::{percent_decode_str, utf8_percent_encode};
 
 use super::tree::{self, Item};
 
@@ -218,7 +219,8 @@ fn index(path: &str, items: &[Item]) -> String {
     );
     for item in items {
         let slash = if item.is_directory { "/" } else { "" };
-        let href = utf8_percent_encode(&item.name, ESCAPED);
+        // As nginx encodes it.
+        let href = utf8_percent_encode(&item.name, RESERVED);
         let cut: String = item.name.chars().take(NAME_WIDTH).collect();
         let pad = NAME_WIDTH + 1 - cut.chars().count();
         let size = match item.is_directory {
@@ -244,12 +246,6 @@ fn escape_html(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// The characters that nginx does not encode in an href.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
 const NAME_WIDTH: usize = 50;
 const MAX_CONNECTIONS: usize = 512;
 const MAX_HEAD: u64 = 16 * 1024;

@@ -10,7 +10,8 @@ mod list;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use listing::path::RESERVED;
+use percent_encoding::utf8_percent_encode;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -61,7 +62,7 @@ impl Plan {
                 Failure::fail(format!("{name:?} is no part of a path")).because("invalid_url")
             );
         }
-        let encoded = utf8_percent_encode(name, ENCODED).to_string();
+        let encoded = utf8_percent_encode(name, RESERVED).to_string();
         let text = self.template.replace("{}", &encoded);
         let invalid = |error| Failure::fail(format!("{text}: {error}")).because("invalid_url");
         Url::parse(&text).map_err(invalid)
@@ -194,12 +195,6 @@ fn disk(folder: &std::path::Path, error: &std::io::Error) -> Failure {
     Failure::postpone(DISK_WAIT, format!("{}: {error}", folder.display()))
 }
 
-/// What stands for itself in any part of a URL (RFC 3986 §2.3).
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
 /// Largest file in bytes.
 const LARGEST: u64 = 4 << 30;
 /// The wait after a 429 or 503 without a time.
