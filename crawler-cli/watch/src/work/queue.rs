@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ use jiff::Timestamp;
 
 use super::failure::{Failure, Next};
 use super::tools::Tools;
+use jobs::sync::lock;
 use jobs::{Cancel, CancelReason, DeadLetter, DeadReason, Drain, PoolSettings, WorkerPool};
 use plain::random::{Random, fresh_seed};
 use store::{JobId, NewJob, Settled, Settlement, StartedJob, StoreError, StoreHandle as _};
@@ -133,13 +134,7 @@ impl Queue {
 
     /// Begins no further job, and tells those that run to end until then.
     pub(super) fn stop(&self, deadline: Instant) {
-        let mut end = self
-            .books
-            .deadline
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        end.get_or_insert(deadline);
-        drop(end);
+        lock(&self.books.deadline).get_or_insert(deadline);
         self.cancel.set(CancelReason::Shutdown);
         self.books.interrupt();
         self.look();
@@ -184,11 +179,7 @@ impl Feeder {
             // A poke, the end of a job, or time.
             let _ = self.poked.recv_timeout(wait);
         }
-        let end = *self
-            .books
-            .deadline
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let end = *lock(&self.books.deadline);
         let longest = end.map_or(Duration::ZERO, |end| {
             end.saturating_duration_since(Instant::now())
         });
@@ -288,7 +279,7 @@ impl Books {
     }
 
     fn attempts(&self) -> MutexGuard<'_, HashMap<(JobId, u32), Option<Cancel>>> {
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.attempts)
     }
 
     fn settle(&self, job: &StartedJob, result: Result<After, Failure>, cancel: &Cancel) {
