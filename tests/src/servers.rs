@@ -45,14 +45,6 @@ impl Kind {
             extra: String::new(),
         }
     }
-
-    /// Apache httpd with these `IndexOptions`.
-    pub fn apache(index_options: &str) -> Self {
-        Self::Apache {
-            index_options: index_options.to_owned(),
-            extra: String::new(),
-        }
-    }
 }
 
 impl WebServer {

@@ -13,84 +13,35 @@ use tests::tree::{Hidden, Paths, Tree, percent_decode};
 #[test]
 #[ignore = "needs nginx"]
 fn nginx() {
-    finds_the_tree(&Kind::nginx(), Hidden::Dotted);
-}
-
-#[test]
-#[ignore = "needs nginx"]
-fn nginx_with_rounded_sizes_and_local_time() {
-    let extra = "autoindex_exact_size off; autoindex_localtime on;";
-    let kind = Kind::Nginx {
-        extra: extra.to_owned(),
-    };
-    finds_the_tree(&kind, Hidden::Dotted);
-}
-
-#[test]
-#[ignore = "needs nginx"]
-fn nginx_that_closes_every_third_connection() {
-    let kind = Kind::Nginx {
-        extra: "keepalive_requests 3;".to_owned(),
-    };
-    finds_the_tree(&kind, Hidden::Dotted);
-}
-
-#[test]
-#[ignore = "needs nginx"]
-fn nginx_that_compresses() {
-    let kind = Kind::Nginx {
-        extra: "gzip on; gzip_min_length 1;".to_owned(),
-    };
-    finds_the_tree(&kind, Hidden::Dotted);
+    for extra in [
+        "",
+        "autoindex_exact_size off; autoindex_localtime on;",
+        "keepalive_requests 3;",
+        "gzip on; gzip_min_length 1;",
+    ] {
+        let extra = extra.to_owned();
+        finds_the_tree(&Kind::Nginx { extra }, Hidden::Dotted);
+    }
 }
 
 #[test]
 #[ignore = "needs apache2"]
-fn apache_plain() {
-    finds_the_tree(&Kind::apache(""), Hidden::Nothing);
-}
-
-#[test]
-#[ignore = "needs apache2"]
-fn apache_fancy() {
-    finds_the_tree(&Kind::apache("FancyIndexing"), Hidden::Nothing);
-}
-
-#[test]
-#[ignore = "needs apache2"]
-fn apache_fancy_with_full_names_and_folders_first() {
-    let options = "FancyIndexing NameWidth=* FoldersFirst";
-    finds_the_tree(&Kind::apache(options), Hidden::Nothing);
-}
-
-#[test]
-#[ignore = "needs apache2"]
-fn apache_table() {
-    finds_the_tree(&Kind::apache("FancyIndexing HTMLTable"), Hidden::Nothing);
-}
-
-#[test]
-#[ignore = "needs apache2"]
-fn apache_xhtml_with_icons_as_links() {
-    let options = "FancyIndexing XHTML IconsAreLinks FoldersFirst";
-    finds_the_tree(&Kind::apache(options), Hidden::Nothing);
-}
-
-#[test]
-#[ignore = "needs apache2"]
-fn apache_with_a_style_sheet() {
-    let kind = Kind::Apache {
-        index_options: "FancyIndexing TrackModified".to_owned(),
-        extra: "IndexStyleSheet /style.css".to_owned(),
-    };
-    finds_the_tree(&kind, Hidden::Nothing);
-}
-
-#[test]
-#[ignore = "needs apache2"]
-fn apache_with_old_dates() {
-    let options = "FancyIndexing UseOldDateFormat";
-    finds_the_tree(&Kind::apache(options), Hidden::Nothing);
+fn apache() {
+    for (options, extra) in [
+        ("", ""),
+        ("FancyIndexing", ""),
+        ("FancyIndexing NameWidth=* FoldersFirst", ""),
+        ("FancyIndexing HTMLTable", ""),
+        ("FancyIndexing XHTML IconsAreLinks FoldersFirst", ""),
+        ("FancyIndexing TrackModified", "IndexStyleSheet /style.css"),
+        ("FancyIndexing UseOldDateFormat", ""),
+    ] {
+        let kind = Kind::Apache {
+            index_options: options.to_owned(),
+            extra: extra.to_owned(),
+        };
+        finds_the_tree(&kind, Hidden::Nothing);
+    }
 }
 
 #[test]
@@ -211,6 +162,7 @@ fn nginx_that_limits_the_connections() {
 }
 
 fn finds_the_tree(kind: &Kind, hidden: Hidden) {
+    println!("{kind:?}");
     let tree = match kind {
         Kind::Python => Tree::awkward_utf8(),
         _ => Tree::awkward(),
