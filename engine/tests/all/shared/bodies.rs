@@ -9,8 +9,7 @@ fn open(client: &Shared<HostClient>, target: &str) -> Result<courser::SharedBody
 #[test]
 fn an_unread_body_stops_its_server_and_no_other_call() {
     const BYTES: usize = 200_000_000;
-    let server = Server::start();
-    let client = default_client(&server);
+    let (server, client) = started();
     let unread = open(&client, &format!("/bytes/{BYTES}")).unwrap();
     let mut response = Response::new();
     // Each call is an iteration of the loop, which would read on without back-pressure.
@@ -26,8 +25,7 @@ fn an_unread_body_stops_its_server_and_no_other_call() {
 
 #[test]
 fn a_dropped_body_ends_its_call() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (server, client) = started();
     let before_its_head = client.send_streaming(call("/held"));
     server.wait_held(1);
     drop(before_its_head);
@@ -51,8 +49,7 @@ fn a_dropped_body_ends_its_call() {
 
 #[test]
 fn a_call_without_a_head_has_no_body() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (_server, client) = started();
     let error = open(&client, "no target").unwrap_err();
     assert_kind!(error, ErrorKind::Misuse(_));
     let (head, body) = block_on(client.send_streaming(call("no target")));
@@ -66,8 +63,7 @@ fn a_call_without_a_head_has_no_body() {
 
 #[test]
 fn a_shutdown_waits_for_bodies_until_its_limit() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (server, client) = started();
     let mut body = open(&client, "/drip").unwrap();
     let mut buf = [0; 100];
     assert_eq!(body.read_some(&mut buf).unwrap(), 5);
@@ -80,8 +76,7 @@ fn a_shutdown_waits_for_bodies_until_its_limit() {
     body.finish().unwrap();
     assert_eq!(ending.join().unwrap(), 0);
 
-    let server = Server::start();
-    let client = default_client(&server);
+    let (_server, client) = started();
     let mut body = open(&client, "/drip").unwrap();
     assert_eq!(client.shutdown_now(), 1);
     let error = loop {

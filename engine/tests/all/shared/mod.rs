@@ -30,8 +30,11 @@ fn call(target: &str) -> Call {
     Call::new(Request::get(target), Response::new())
 }
 
-fn default_client(server: &Server) -> Shared<HostClient> {
-    server.client(SharedConfig::default(), patient())
+/// A server, and a client of it.
+fn started() -> (Server, Shared<HostClient>) {
+    let server = Server::start();
+    let client = server.client(SharedConfig::default(), patient());
+    (server, client)
 }
 
 /// An idle connection stays open until the next call, however busy the machine is.
@@ -95,8 +98,7 @@ fn a_batch_makes_do_with_the_permits_that_there_are() {
 
 #[test]
 fn a_close_is_awaited() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (server, client) = started();
     let held = client.send(call("/held"));
     server.wait_held(1);
     assert_eq!(block_on(client.close(Duration::from_millis(20))), 1);
@@ -108,8 +110,7 @@ fn a_close_is_awaited() {
 
 #[test]
 fn a_shorter_shutdown_limit_replaces_a_longer_one() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (server, client) = started();
     let held = client.send(call("/held"));
     server.wait_held(1);
     thread::scope(|scope| {
@@ -146,8 +147,7 @@ impl std::io::Read for Explosive {
 #[test]
 fn a_panic_in_a_body_source_fails_the_calls_and_not_the_client() {
     quiet_panics();
-    let server = Server::start();
-    let client = default_client(&server);
+    let (server, client) = started();
     let bystander = client.send(call("/held"));
     server.wait_held(1);
     let mut request = Request::post("/", "");
@@ -165,8 +165,7 @@ fn a_panic_in_a_body_source_fails_the_calls_and_not_the_client() {
 #[test]
 fn limits_can_be_changed_and_outlive_a_panic() {
     quiet_panics();
-    let server = Server::start();
-    let client = default_client(&server);
+    let (server, client) = started();
     let caps = |n| Caps {
         max_connections: NonZeroUsize::new(n),
         ..Caps::default()
@@ -201,8 +200,7 @@ fn a_panic_in_the_waker_of_a_task_loses_no_call() {
             std::panic::panic_any(ON_PURPOSE);
         }
     }
-    let server = Server::start();
-    let client = default_client(&server);
+    let (server, client) = started();
     let mut future = pin!(client.send(call("/held")));
     let waker = Waker::from(Arc::new(Bomb));
     let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
@@ -259,9 +257,9 @@ fn a_callback_that_waits_for_its_own_thread_gets_an_error() {
             Ok(0)
         }
     }
-    let server = Server::start();
+    let (_server, client) = started();
     let place = Place::default();
-    let client = place.get_or_init(|| default_client(&server));
+    let client = place.get_or_init(|| client);
     let (errors, heard) = std::sync::mpsc::channel();
     let mut request = Request::new("POST", "/");
     request.body_stream(Caller(Arc::clone(&place), errors), None);
@@ -273,8 +271,7 @@ fn a_callback_that_waits_for_its_own_thread_gets_an_error() {
 
 #[test]
 fn streamed_calls_need_the_streaming_method() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (_server, client) = started();
     let done = block_on(client.send(call("/").streaming(true)));
     let error = done.outcome.unwrap_err();
     assert_kind!(error, ErrorKind::Misuse(Misuse::Streamed));

@@ -23,8 +23,7 @@ fn echoed(client: &Shared<HostClient>, request: Request) -> (Vec<u8>, String) {
 
 #[test]
 fn a_channel_carries_a_body_from_another_thread() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (_server, client) = started();
     let all = pattern(0..300_000);
     for (length, expected) in [(None, "chunked"), (Some(300_000), "length")] {
         let mut request = Request::put("/echo", "");
@@ -45,8 +44,7 @@ fn a_channel_carries_a_body_from_another_thread() {
 
 #[test]
 fn a_sender_that_is_dropped_fails_the_call() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (_server, client) = started();
     for (abort, expected) in [(false, "dropped before its end"), (true, "no more")] {
         let mut request = Request::put("/echo", "");
         let sender = request.body_channel(None, 100);
@@ -66,8 +64,7 @@ fn a_sender_that_is_dropped_fails_the_call() {
 
 #[test]
 fn a_call_that_ends_closes_the_channel() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (_server, client) = started();
     let mut request = Request::new("PUT", "/held");
     let sender = request.body_channel(None, 10);
     let sending = client.send(Call::new(request, Response::new()));
@@ -116,8 +113,7 @@ impl BodySource for Late {
 
 #[test]
 fn a_source_wakes_its_call() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (_server, client) = started();
     let mut request = Request::put("/echo", "");
     request.body_source(Late(100), None);
     let (body, _) = echoed(&client, request);
@@ -133,8 +129,7 @@ fn only_empty_pieces_do_not_hold_the_thread() {
             Poll::Ready(Ok(Some(Bytes::new())))
         }
     }
-    let server = Server::start();
-    let client = default_client(&server);
+    let (_server, client) = started();
     let mut request = Request::put("/echo", "");
     request.body_source(Empty, None);
     let endless = client.send(Call::new(request, Response::new()));
@@ -154,8 +149,7 @@ fn a_source_that_fails_with_would_block_fails_the_call() {
             Poll::Ready(Err(io::ErrorKind::WouldBlock.into()))
         }
     }
-    let server = Server::start();
-    let client = default_client(&server);
+    let (_server, client) = started();
     let mut request = Request::put("/echo", "");
     request.body_source(Blocked, None);
     let error = client.call(&mut request, &mut Response::new()).unwrap_err();
@@ -195,8 +189,7 @@ fn gated() -> (Request, Arc<AtomicBool>, mpsc::Receiver<()>) {
 
 #[test]
 fn a_ticket_resumes_a_streamed_upload() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (_server, client) = started();
     let (request, is_open, was_asked) = gated();
     let streaming = client.send_streaming(Call::new(request, Response::new()));
     was_asked.recv().unwrap();
@@ -212,8 +205,7 @@ fn a_ticket_resumes_a_streamed_upload() {
 /// Its caller waits, and has no ticket.
 #[test]
 fn a_call_that_blocks_is_not_resumed() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (_server, client) = started();
     let mut response = Response::new();
     let called = client.call(&mut gated().0, &mut response).map(|_| ());
     let opened = client.open(&mut gated().0, &mut response).map(|_| ());
@@ -239,8 +231,7 @@ fn a_source_wakes_a_client_that_the_caller_drives() {
 
 #[test]
 fn streams_and_bodies_of_other_crates_are_sent() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (_server, client) = started();
     let mut request = Request::put("/echo", "");
     let items = ["a", "b", "c"].map(|item| Ok::<_, io::Error>(item.as_bytes().to_vec()));
     request.body_of_stream(futures_lite::stream::iter(items), None);
@@ -274,8 +265,7 @@ fn streams_and_bodies_of_other_crates_are_sent() {
 
 #[test]
 fn a_body_is_a_stream_a_reader_and_a_body() {
-    let server = Server::start();
-    let client = default_client(&server);
+    let (_server, client) = started();
     let body = async |target: &str| {
         let (head, body) = client.send_streaming(call(target)).await;
         head.outcome.unwrap();
