@@ -515,7 +515,8 @@ pub enum Waited {
 }
 
 impl Waited {
-    /// The completion, if a call has completed.
+    /// The completion, if a call has completed. `while let Some(done) = client.wait(None)?.done()` ends at
+    /// [`Readable`](Self::Readable) with calls in flight, so it is only for clients without streaming calls.
     pub fn done(self) -> Option<Completion> {
         match self {
             Self::Done(done) => Some(done),

@@ -31,7 +31,7 @@ use courser::net::sim::{
 use courser::net::{Address, Event, Net, SocketOptions, Token, Waker};
 use courser::{
     Answer, BodyRead, Call, CallId, Client, Completion, Config, Error, HostClient, HostConfig,
-    HttpClient, Request, Response, Upstream,
+    HttpClient, Request, Response, Upstream, Waited,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -105,8 +105,8 @@ fn read_to_end(
         match client.read_body(id, &mut [0; 99])? {
             BodyRead::Data(n) => length += n,
             BodyRead::Pending => {
-                client.wait(None).unwrap().done();
-                client.readable_body();
+                assert!(matches!(client.wait(None).unwrap(), Waited::Readable));
+                assert_eq!(client.readable_body(), Some(id));
             }
             BodyRead::End { request, .. } => return Ok((request, length)),
         }

@@ -17,7 +17,7 @@ use courser::policy::{
 use courser::{
     Backoff, BodyRead, Call, CallId, Client, Codings, Config, ErrorKind, HostClient, HostConfig,
     Limits, Misuse, Phase, PipelineClient, PipelineConfig, Proxies, Rate, Redirects, Request,
-    Response, Retry, Sent, Timeouts, TlsConfig, Upstream,
+    Response, Retry, Sent, Timeouts, TlsConfig, Upstream, Waited,
 };
 use flate2::Compression;
 use flate2::read::GzEncoder;
@@ -488,7 +488,8 @@ fn who_does_not_wait_does_not_wait_for_room_over_all_hosts() {
     config.host.wait = WaitPolicy::FailFast;
     let mut client = client_of(&net, config);
     client.submit(call("http://1.sim/").tag(1));
-    assert!(client.wait(Some(10 * MS)).unwrap().done().is_none());
+    let waited = client.wait(Some(10 * MS)).unwrap();
+    assert!(matches!(waited, Waited::TimedOut), "{waited:?}");
     client.submit(call("http://2.sim/").tag(2));
     client.submit(call("http://1.sim/").tag(3));
     for _ in 0..2 {
@@ -546,6 +547,7 @@ fn a_body_that_was_complete_before_its_head_was_taken_is_told_of() {
         }
     }
     assert_eq!(ended, 2);
+    assert!(matches!(client.wait(None).unwrap(), Waited::Idle));
 }
 
 /// Whether it was read in part, or never began.

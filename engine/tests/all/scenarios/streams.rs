@@ -13,7 +13,7 @@ use courser::net::Net as _;
 use courser::net::sim::{Link, Peer, SimNet};
 use courser::{
     BatchConfig, Bytes, Call, CallId, Error, ErrorKind, HostClient, HostConfig, Misuse, Phase,
-    PipelineClient, PipelineConfig, Request, Response, Timeouts,
+    PipelineClient, PipelineConfig, Request, Response, Timeouts, Waited,
 };
 
 use super::{Script, Source, call, host_client, near, next, place, read_to_end, rest, upstream};
@@ -145,10 +145,8 @@ fn the_peer_is_not_to_blame_for_the_pauses_of_a_source() {
     let (mut client, _) = client(without_total(), Link::default(), whole);
     let (id, ready) = upload(&mut client, 3);
     for count in 1..=3 {
-        assert!(
-            client.wait(Some(100 * SECOND)).unwrap().done().is_none(),
-            "{count}"
-        );
+        let waited = client.wait(Some(100 * SECOND)).unwrap();
+        assert!(matches!(waited, Waited::TimedOut), "{count}: {waited:?}");
         ready.store(count, SeqCst);
         client.resume(id);
     }
@@ -329,10 +327,10 @@ fn an_upload_does_not_wait_for_the_consumer_of_the_response() {
     client.submit(put(2 * LENGTH - 1));
     next(&mut client).outcome.unwrap();
     // The consumer is told that there are bytes, and takes nothing.
-    client.readable_body();
-    assert!(client.wait(Some(1000 * SECOND)).unwrap().done().is_none());
-    client.readable_body();
-    assert!(client.wait(Some(1000 * SECOND)).unwrap().done().is_none());
+    assert!(client.readable_body().is_some());
+    let waited = client.wait(Some(1000 * SECOND)).unwrap();
+    assert!(matches!(waited, Waited::TimedOut), "{waited:?}");
+    assert_eq!(client.readable_body(), None, "told once");
     assert_eq!(received.load(SeqCst), 2 * LENGTH - 1);
 }
 
