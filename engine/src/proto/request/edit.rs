@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_clone_is_sent_as_the_first_one_is() {
-        let mut request = Request::post("/a", "body");
+        let mut request = Request::patch("/a", "body");
         request
             .add_header("X-A", "1")
             .add_header("Connection", "close");
@@ -204,6 +204,7 @@ mod tests {
             .add_header("User-Agent", "me")
             .add_header("Host", "other");
         let sent = head(&mut request);
+        assert!(sent.starts_with("PATCH /a HTTP/1.1\r\n"), "{sent}");
         let mut clone = request.clone();
         assert_eq!(head(&mut clone), sent);
         assert!(clone.says_close());

@@ -388,7 +388,8 @@ fn a_name_without_an_answer_fails_its_calls() {
     assert_eq!(client.counters().open, 0);
     let config = HostConfig::default();
     let (mut client, zone) = world.named_client(&[], BalanceConfig::default(), config);
-    client.get("/", &mut Response::new()).unwrap_err();
+    let error = client.get("/", &mut Response::new()).unwrap_err();
+    assert!(error.is_dns() && !error.is_connect(), "{error:?}");
     *zone.lock().unwrap() = vec![0];
     world.net.advance(10 * SECOND);
     assert_eq!(get(&mut client), 200);

@@ -309,6 +309,11 @@ fn an_upload_goes_on_after_the_head_of_a_streamed_response() {
         let (request, length) = read_to_end(&mut client, body).unwrap();
         assert_eq!((request.unwrap().method(), length), ("PUT", 2));
     }
+    let (_, body) = client.open_call(put(LENGTH));
+    let mut body = body.unwrap();
+    while body.chunk().unwrap().is_some() {}
+    assert_eq!(body.take_request().unwrap().method(), "PUT");
+    drop(body);
     assert_eq!(client.counters().opened, 1, "the connection was used again");
 }
 
