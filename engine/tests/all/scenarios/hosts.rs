@@ -190,6 +190,8 @@ fn a_report_tells_the_server_from_the_proxy() {
             let report = client.get("http://1.sim/", &mut Response::new()).unwrap();
             let told = (report.remote(), report.proxy());
             assert_eq!(told, (remote.clone(), via.clone()), "{proxy:?}");
+            let proxy = format!("proxy: {:?}", via.as_ref().map(ToString::to_string));
+            assert!(format!("{report:?}").contains(&proxy), "{report:?}");
             assert!(report.local().is_some());
         }
     }
