@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet};
 use courser::{
-    AddressPolicy, Answer, Caps, Client, Config, ErrorKind, HostConfig, Proxies, Request, Response,
+    AddressPolicy, Answer, Caps, Client, Config, ErrorKind, HostConfig, Proxies, Response,
 };
 
 use super::{MS, Script, call, client_of, hear, ip, near, place, rest};
@@ -205,8 +205,12 @@ fn an_error_of_a_streamed_body_says_where_it_happened() {
         peer.close();
     });
     let mut client = client_of(&net, Config::default());
-    let mut request = Request::get("http://me:secret@1.sim/a?b");
-    let body = client.open(&mut request, &mut Response::new()).unwrap();
-    let error = body.finish().unwrap_err();
-    assert_eq!(error.place(), Some("http://1.sim/a?b"));
+    let (done, body) = client.open_call(call("http://me:secret@1.sim/a?b"));
+    assert_eq!(done.response.url(), Some("http://me:secret@1.sim/a?b"));
+    let error = body.unwrap().finish().unwrap_err();
+    assert!(error.is_body() && error.place() == Some("http://1.sim/a?b"));
+    // Nobody listens there.
+    let (done, body) = client.open_call(call("http://2.sim/"));
+    assert!(body.is_none() && done.outcome.unwrap_err().is_connect());
+    assert_eq!(done.report.attempts(), 1);
 }
