@@ -139,7 +139,8 @@
 //! | redirects, cookies | yes | – | – |
 //! | calls spread over addresses ([`HostConfig::balance`]) | – | yes | – |
 //! | idle connections kept open ([`HostConfig::min_idle`]) | – | yes | yes |
-//! | streamed bodies, `Expect`, upgrades, CONNECT | yes | yes | – |
+//! | streamed bodies, `Expect`, upgrades | yes | yes | – |
+//! | CONNECT of the caller's own | – | yes | – |
 //! | several requests on a connection at a time | – | – | yes |
 //! | full pool: [`HostConfig::wait`] | yes | yes | [`PipelineConfig::overflow`] |
 //! | rates, retries, breaker, deadlines, codings | yes | yes | yes |

@@ -392,6 +392,10 @@ fn settings_that_a_client_cannot_honour_make_no_client() {
         let error = client.perform(call).outcome.unwrap_err();
         assert_kind!(error, ErrorKind::Misuse(misuse) if misuse.to_string().ends_with(what));
     }
+    // Nor what a client of URLs cannot.
+    let mut connect = Request::new("CONNECT", "http://1.sim/");
+    let called = client_of(&net, Config::default()).call(&mut connect, &mut Response::new());
+    assert_kind!(called.unwrap_err(), ErrorKind::Misuse(Misuse::TargetForm));
 }
 
 /// One address is slow to connect to, and the breaker of the other one is open: the call returns to where it waited.

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use courser::error::TlsFault;
 use courser::{
-    Call, Client, Config, Proxies, Request, Response, Shared, SharedConfig, TlsConfig, Upgraded,
+    Call, Client, Completion, Config, HostClient, Proxies, Request, Response, Shared, SharedConfig,
+    TlsConfig, Upgraded, Upstream,
 };
-use tests::clients::{any_client, any_config, assert_none_left};
+use tests::clients::{any_client, any_config, assert_none_left, config};
 use tests::script::{Gate, PATIENCE, Script, Server, connection};
 use tests::tls::{Acceptor, Authority};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -101,35 +102,48 @@ fn million() -> Vec<u8> {
 #[test]
 fn tasks_of_tokio_read_and_write_at_the_same_time() {
     let peer = Peer::new();
+    let swap = |script: Script| script.small_buffers().send(million()).take(million().len());
     for way in WAYS {
-        let server = peer.serve(way, |script| {
-            script.small_buffers().send(million()).take(million().len())
-        });
+        println!("{way:?}");
+        let server = peer.serve(way, swap);
         let config = peer.config(way, &server);
         let build = move |_| Client::new(config.clone());
         let client = Shared::spawn(SharedConfig::default(), build).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let call = Call::new(request(way, &server), Response::new());
-            let mut done = client.send(call).await;
-            done.outcome.unwrap();
-            let connection = done.response.take_upgraded().expect("the connection");
-            let (mut reader, mut writer) = tokio::io::split(connection.into_tokio().unwrap());
-            let writing = tokio::spawn(async move {
-                writer.write_all(&million()).await.unwrap();
-                writer.flush().await.unwrap();
-            });
-            let mut came = vec![0; 5 + million().len()];
-            reader.read_exact(&mut came).await.unwrap();
-            writing.await.unwrap();
-            assert!(came[5..] == million(), "{way:?}");
-        });
-        server.wait_all_ended();
-        assert!(server.taken().concat() == million(), "{way:?}");
+        let call = Call::new(request(way, &server), Response::new());
+        assert_swaps(&server, client.send(call));
     }
+    // A client of one host that is a proxy can ask for the tunnel itself.
+    let established = format!("{ESTABLISHED}hello");
+    let proxy = Server::play([swap(connection().request().send(established))]);
+    let upstream = Upstream::tcp([proxy.address()]);
+    let build = move |_| HostClient::new(upstream.clone(), config());
+    let client = Shared::spawn(SharedConfig::default(), build).unwrap();
+    let connect = Request::new("CONNECT", "a.example:443");
+    assert_swaps(&proxy, client.send(Call::new(connect, Response::new())));
+    assert_eq!(proxy.lines(), ["CONNECT a.example:443 HTTP/1.1"]);
+}
+
+fn assert_swaps(server: &Server, call: impl Future<Output = Completion>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut done = call.await;
+        done.outcome.unwrap();
+        let connection = done.response.take_upgraded().expect("the connection");
+        let (mut reader, mut writer) = tokio::io::split(connection.into_tokio().unwrap());
+        let writing = tokio::spawn(async move {
+            writer.write_all(&million()).await.unwrap();
+            writer.flush().await.unwrap();
+        });
+        let mut came = vec![0; 5 + million().len()];
+        reader.read_exact(&mut came).await.unwrap();
+        writing.await.unwrap();
+        assert!(came[5..] == million());
+    });
+    server.wait_all_ended();
+    assert!(server.taken().concat() == million());
 }
 
 #[test]
