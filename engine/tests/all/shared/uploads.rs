@@ -27,11 +27,15 @@ fn a_channel_carries_a_body_from_another_thread() {
     let all = pattern(0..300_000);
     for (length, expected) in [(None, "chunked"), (Some(300_000), "length")] {
         let mut request = Request::put("/echo", "");
-        let sender = request.body_channel(length, 10_000);
+        let mut sender = request.body_channel(length, 10_000);
         let pieces: Vec<Bytes> = all.chunks(7_001).map(Bytes::copy_from_slice).collect();
         let writer = thread::spawn(move || {
             for piece in pieces {
-                sender.send(piece).unwrap();
+                let sent = match length {
+                    None => sender.send(piece),
+                    Some(_) => block_on(sender.send_async(piece)),
+                };
+                sent.unwrap();
             }
             sender.finish();
         });
