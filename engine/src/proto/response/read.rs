@@ -218,13 +218,12 @@ mod tests {
             assert_eq!(response.error_for_status().is_err(), is_error, "{status}");
             assert_eq!(response.success().is_ok(), is_success, "{status}");
         }
-        let gone = response_of("HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n");
+        let mut gone = response_of("HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n");
+        gone.set_url("http://user:secret@h/a");
         let error = gone.error_for_status().expect_err("an error");
-        assert_eq!(error.status(), 410);
-        assert_eq!(
-            error.to_string(),
-            "the server answered with status 410 (Gone)"
-        );
+        assert_eq!((error.status(), error.url()), (410, Some("http://h/a")));
+        let shown = "http://h/a: the server answered with status 410 (Gone)";
+        assert_eq!(error.to_string(), shown);
         let bare = response_of("HTTP/1.1 500\r\nContent-Length: 0\r\n\r\n");
         let error = bare.error_for_status().expect_err("an error");
         assert_eq!(error.to_string(), "the server answered with status 500");
