@@ -171,7 +171,8 @@ impl fmt::Display for StatusError {
 
 impl std::error::Error for StatusError {}
 
-/// A body is no JSON, or not of the type that the caller wants: [`Response::json`]. Shows the line and the column.
+/// A body is no JSON, or not of the type that the caller wants: [`Response::json`]. Its
+/// [source](std::error::Error::source) has the line and the column.
 #[cfg(feature = "json")]
 #[derive(Debug)]
 pub struct JsonError {
@@ -183,12 +184,16 @@ pub struct JsonError {
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_place(f, self.url.as_deref())?;
-        write!(f, "the body is not the expected JSON: {}", self.cause)
+        f.write_str("the body is not the expected JSON")
     }
 }
 
 #[cfg(feature = "json")]
-impl std::error::Error for JsonError {}
+impl std::error::Error for JsonError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
 
 fn write_place(f: &mut fmt::Formatter<'_>, url: Option<&str>) -> fmt::Result {
     match url {
@@ -268,11 +273,12 @@ mod tests {
         let mut response = response_of("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n[1,2,3]");
         assert_eq!(response.json::<Vec<u8>>().expect("JSON"), [1, 2, 3]);
         let error = response.json::<Vec<&str>>().expect_err("no texts");
-        assert!(error.to_string().contains("line 1 column 2"), "{error}");
+        let cause = std::error::Error::source(&error).expect("a cause");
+        assert!(cause.to_string().contains("line 1 column 2"), "{cause}");
         // Errors say where, but nothing of the user.
         response.set_url("http://user:secret@h/a");
         let error = response.json::<Vec<&str>>().expect_err("no texts");
-        let begin = "http://h/a: the body is not the expected JSON: ";
-        assert!(error.to_string().starts_with(begin), "{error}");
+        let shown = "http://h/a: the body is not the expected JSON";
+        assert_eq!(error.to_string(), shown);
     }
 }
