@@ -71,7 +71,8 @@
 //! | sent on a connection that had served before; no byte of an answer | idempotent methods, once, on a new connection |
 //! | anything else | nothing: only the caller's [`Retry`](crate::Retry) rules |
 //!
-//! Each error has this as [`Sent`](crate::Sent). A body that is a stream is never sent a second time.
+//! Each error has this as [`Sent`](crate::Sent). A body that is a stream is never sent a second time, unless it can be
+//! opened again ([`Request::body_opened`](crate::Request::body_opened)).
 //!
 //! # One deadline
 //!

@@ -150,8 +150,9 @@ impl Request {
     }
 }
 
-/// A clone has everything that was set, and shares the memory of the body. A body stream cannot be cloned: a call of the clone
-/// fails with [`Misuse::BodyNotReplayable`](crate::Misuse::BodyNotReplayable) unless it gets another body first.
+/// A clone has everything that was set, and shares the memory of the body. The clone opens a
+/// [`body_opened`](Request::body_opened) by itself. Other body streams cannot be cloned: a call of the clone fails with
+/// [`Misuse::BodyNotReplayable`](crate::Misuse::BodyNotReplayable) unless it gets another body first.
 ///
 /// ```
 /// use courser::Request;
