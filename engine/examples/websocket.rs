@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Sends texts to a server that sends them back.
-pub(crate) fn talk(config: Config, url: &str) -> Result<(), Box<dyn Error>> {
+fn talk(config: Config, url: &str) -> Result<(), Box<dyn Error>> {
     let mut client = Client::new(config)?;
     let mut socket = open(&mut client, url)?;
     for text in ["one", "two", "three"] {
