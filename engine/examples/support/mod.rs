@@ -217,9 +217,10 @@ fn read_request(reader: &mut impl BufRead) -> io::Result<Option<Asked>> {
     Ok(Some(asked))
 }
 
-/// Uploads 20 MB to a server from a thread of its own, prints the answer, and ends the program.
+/// Uploads 20 MB to a server from a thread of its own, prints the answer, and ends the program: with an error unless the
+/// server has counted all bytes.
 pub(crate) fn upload_to(server: SocketAddr) {
-    thread::spawn(move || {
+    let upload = thread::spawn(move || {
         let config = courser::HostConfig::default();
         let upstream = courser::Upstream::tcp([server]);
         let mut client = courser::HostClient::new(upstream, config).expect("a client");
@@ -228,6 +229,7 @@ pub(crate) fn upload_to(server: SocketAddr) {
         let answered = client.call(&mut request, &mut response);
         answered.expect("an answer");
         println!("{}", response.text());
-        std::process::exit(0)
+        assert_eq!(response.text(), "20000000 bytes");
     });
+    thread::spawn(move || std::process::exit(i32::from(upload.join().is_err())));
 }
