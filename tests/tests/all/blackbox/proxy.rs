@@ -178,11 +178,13 @@ fn proxy_authorization_reaches_no_server_by_any_way() {
     let tunnel = connection().request().send(ESTABLISHED);
     let tunnels = Server::every(tunnel.always(OK));
     let asked = Server::every(socks(10, 0).always(OK));
-    let proxy: courser::Proxy = format!("http://{}", tunnels.address()).parse().unwrap();
+    let text = format!("http://user:secret@{}", tunnels.address());
+    let proxy: courser::Proxy = text.parse().unwrap();
+    let proxy = proxy.without_credentials().with_tunnels();
     let excepted = all("http", &asked).except("127.0.0.0/8");
     for (way, proxies, reached) in [
         ("excepted", excepted, &server),
-        ("tunnelled", Proxies::all(proxy.with_tunnels()), &tunnels),
+        ("tunnelled", Proxies::all(proxy), &tunnels),
         ("socks5h", all("socks5h", &asked), &asked),
     ] {
         for by_call in [false, true] {
@@ -203,6 +205,8 @@ fn proxy_authorization_reaches_no_server_by_any_way() {
             assert!(told.is_empty(), "{way}, by the call: {by_call}");
         }
     }
+    let heads: String = tunnels.requests().iter().map(|r| r.head()).collect();
+    assert!(!heads.contains(BASIC), "{heads}");
     // Without proxies it is the caller's header, as in a request that is made for a proxy by hand.
     let mut request = Request::get(&url);
     request.add_header("Proxy-Authorization", "own");
@@ -295,6 +299,10 @@ fn tunnels_are_observed() {
         let mut client = named_client(config, saying(&[]));
         let outcome = client.get("https://a.example/", &mut Response::new());
         assert_eq!(outcome.is_ok(), reply == ESTABLISHED);
+        if let Ok(report) = &outcome {
+            let answer = (report.proxy_status(), report.proxy_head());
+            assert_eq!(answer, (Some(200), Some(ESTABLISHED.as_bytes())));
+        }
         let host = "a.example:443";
         let connect =
             format!("CONNECT {host} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: test\r\n\r\n");
