@@ -33,7 +33,7 @@ pub(crate) struct CrawlOptions {
     /// The largest number of requests per second to one host, evenly spread: 20, or 0.5 for one in two seconds. With a
     /// unit, per minute or hour: 30/m, 100/h. 0: only the number of connections limits the rate.
     #[arg(long, value_name = "N", value_parser = rate)]
-    rate: Option<RateLimit>,
+    pub(super) rate: Option<RateLimit>,
     /// Longest time for all attempts at one URL [default: find 900, check 60]
     ///
     /// The longest time from the first request for a URL to its last retry. While a host answers 429 or 503, its URLs
@@ -183,11 +183,6 @@ impl CrawlOptions {
         if let Some(text) = &self.user_agent {
             settings.user_agent(text);
         }
-    }
-
-    /// Whether a rate was typed.
-    pub(super) fn has_rate(&self) -> bool {
-        self.rate.is_some()
     }
 
     /// The settings of a search on a network whose settings are known.

@@ -29,7 +29,7 @@ use url::{Position, Url};
 
 use self::page::AnswerBody;
 use self::robots::{RobotsFetch, RobotsStage};
-use self::url_check::{Reply, Trial};
+use self::url_check::{LastAnswer, Reply, Trial};
 use super::task::{Hop, Reach, Task, UrlId};
 use crawl::calls::Drive;
 use crawl::politeness::Politeness;
@@ -186,7 +186,7 @@ impl Host {
         {
             let verdict = Verdict::Failed(given_up.cause);
             let detail = Some(given_up.detail.clone());
-            check.forget_answer();
+            check.last = LastAnswer::default(); // it was that of another URL
             return self.report(check, verdict, detail, shared);
         }
         self.added += 1;
@@ -435,11 +435,6 @@ impl Host {
         self.is_left_alone(now) || self.rests_until.is_some_and(|until| until > now)
     }
 
-    /// Whether something waits that is to be refused.
-    fn has_refusals(&self, now: Instant) -> bool {
-        self.is_resting(now) && !self.queue.is_empty()
-    }
-
     /// Reports all URLs that wait while the host rests. Returns whether the host rests.
     fn refuse_while_resting(&mut self, now: Instant, shared: &mut Shared) -> bool {
         if !self.is_resting(now) {
@@ -499,8 +494,8 @@ impl HostWork for Host {
     }
 
     fn poll_timeout(&mut self, now: Instant, _: &Shared) -> Option<Instant> {
-        if self.has_refusals(now) {
-            return Some(now);
+        if self.is_resting(now) && !self.queue.is_empty() {
+            return Some(now); // what waits is to be refused
         }
         let breaker = self.breaker.until;
         let asks_one = breaker.is_some() || self.given_up.is_some();

@@ -48,7 +48,7 @@ pub(crate) struct UrlCheck {
     /// Whether the usual wait of the host was too short for the URL.
     pub(super) is_slow: bool,
     page: Option<Box<Page>>,
-    last: LastAnswer,
+    pub(super) last: LastAnswer,
     /// The last answer asked for this wait.
     pub(super) retry_after: Option<Duration>,
     /// The most lines that were dropped from the head of an answer, of the URL or of a redirect.
@@ -68,7 +68,7 @@ enum Led {
 
 /// The last answer or failure.
 #[derive(Clone, Copy, Debug, Default)]
-struct LastAnswer {
+pub(super) struct LastAnswer {
     status: Option<u16>,
     method: Option<&'static str>,
     latency: Option<Duration>,
@@ -279,11 +279,6 @@ impl UrlCheck {
     /// So many wrong lines were dropped from the head of an answer.
     pub(super) fn handle_dropped_lines(&mut self, dropped: u32) {
         self.dropped_lines = self.dropped_lines.max(dropped);
-    }
-
-    /// The last answer is not that of the URL to be asked now.
-    pub(super) fn forget_answer(&mut self) {
-        self.last = LastAnswer::default();
     }
 
     /// The request did not reach the host, and does not count.

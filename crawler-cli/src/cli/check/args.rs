@@ -61,7 +61,7 @@ fn checker(options: &Options) -> Result<Checker, UsageError> {
     if let Some(depth) = options.depth {
         checker = checker.depth(depth);
     }
-    if options.crawl.has_rate() {
+    if options.crawl.rate.is_some() {
         checker.policy.spares_loopback = false;
     }
     let Checker {

@@ -116,11 +116,6 @@ impl Memory {
         })
     }
 
-    /// The last change of state, also if it was forgotten with its URL.
-    pub(super) fn last_event(&self) -> Cursor {
-        Cursor(self.next.event - 1)
-    }
-
     /// The number of the worker; 0 without a fleet.
     pub(super) fn worker(&self) -> i64 {
         self.member.as_ref().map_or(0, Member::number)
@@ -144,7 +139,8 @@ impl Memory {
         self.keys.catch_up(db, keyed, known)?;
         self.tally = Tally::load(db)?;
         self.jobs = std::mem::take(&mut self.jobs).reload(db)?;
-        self.rejects.catch_up(db, self.last_event())?;
+        // The last change of state may be forgotten with its URL.
+        self.rejects.catch_up(db, Cursor(self.next.event - 1))?;
         self.next = next;
         Ok(())
     }

@@ -111,15 +111,10 @@ impl Kind for Credentials {
     }
 }
 
-/// The text of a small file with secrets.
-fn text_of(path: &Path) -> Result<String, String> {
-    text_file::read(path, LONGEST).map_err(|error| format!("{}: {error}", path.display()))
-}
-
 /// Adds what the file says. Errors have the number of a line, and nothing of what stands there.
 fn add(identity: &mut Identity, path: &Path) -> Result<(), String> {
-    let text = text_of(path)?;
     let shown = path.display();
+    let text = text_file::read(path, LONGEST).map_err(|error| format!("{shown}: {error}"))?;
     let mut is_empty = true;
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();

@@ -19,7 +19,7 @@ pub(super) struct ReadingInto<'t> {
 #[derive(Debug, Default)]
 pub(crate) struct Intake {
     urls: Vec<NewUrl>,
-    read: SetRead,
+    pub(crate) read: SetRead,
 }
 
 impl<'t> ReadingInto<'t> {
@@ -95,7 +95,7 @@ impl<'t> ReadingInto<'t> {
             return Ok(self.intake.read);
         };
         let now = self.tools.now();
-        let most_lost = self.tools.share_lost();
+        let most_lost = self.tools.most_lost;
         let swept = self
             .tools
             .call(move |store| store.end_reading(reading.clone(), &mark, now, most_lost))?;
@@ -163,10 +163,6 @@ impl Intake {
         let submitted = tools.call(move |store| store.submit(&set, Origin::Hand, &urls, now))?;
         self.read.new += submitted.new;
         Ok(())
-    }
-
-    pub(crate) fn into_read(self) -> SetRead {
-        self.read
     }
 
     fn refuse(&mut self, line: Option<u32>, why: &str) {

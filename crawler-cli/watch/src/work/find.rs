@@ -90,7 +90,7 @@ pub(super) fn run(
     if cancel.is_set() {
         return Err(Failure::retry("the search was stopped"));
     }
-    let read = intake.into_read();
+    let read = intake.read;
     match (summary.ending, unread) {
         (Ending::Stopped, cause) => Err(Failure::fail(
             cause.unwrap_or_else(|| "the search ended early".to_owned()),

@@ -19,7 +19,7 @@ pub struct Tools {
     store: Writer,
     http: Http,
     find: FindReader,
-    most_lost: f64,
+    pub(crate) most_lost: f64,
     /// One lock for each set: only one thread reads its source.
     locks: Arc<Mutex<HashMap<String, Arc<Mutex<()>>>>>,
 }
@@ -70,10 +70,6 @@ impl Tools {
 
     pub(super) fn read_find(&self, find: Find, args: &[String]) -> Result<Find, String> {
         super::find::read(self.find, find, args)
-    }
-
-    pub(crate) fn share_lost(&self) -> f64 {
-        self.most_lost
     }
 
     /// Times in the store are of the wall clock.
