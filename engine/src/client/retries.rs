@@ -107,6 +107,7 @@ impl Retries {
 }
 
 /// Counts a call for the retry budget of its host, before its first attempt.
+#[inline]
 pub(super) fn note_request(host: &mut Host, call: &ActiveCall) {
     if let Some(account) = &mut host.retries
         && call.client.failures == 0

@@ -731,6 +731,7 @@ impl<O: Copy, C: Copy, W: Copy> Pool<O, C, W> {
     }
 
     /// An idle connection that can be closed.
+    #[inline]
     pub(crate) fn any_idle(&self) -> Option<C> {
         self.idle
             .front()

@@ -38,8 +38,10 @@ impl<T: Copy> Queue<T> {
         self.len
     }
 
+    #[inline]
     pub(crate) fn front(&self) -> Option<T> {
-        self.nth(0)
+        let front = self.nodes.first()?.next;
+        self.nodes[front as usize].value
     }
 
     /// The element with this number from the front. Takes as many steps.

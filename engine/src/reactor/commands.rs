@@ -189,6 +189,7 @@ impl<N: Net, C> Reactor<N, C> {
 
     /// Gives a connection to a call, and begins to send the request. False if a look has shown that the connection cannot
     /// serve; nothing has changed then.
+    #[inline(always)] // on the path of every call
     pub(crate) fn start(&mut self, conn_key: ConnKey, call_key: CallKey) -> bool {
         let common = &mut self.common;
         let (Some(conn), Some(call)) =
@@ -209,7 +210,7 @@ impl<N: Net, C> Reactor<N, C> {
         conn.wait.continue_at = None;
         conn.wait.deadline = call.deadline;
         conn.wait.has_own_limits = call.overrides.is_some() || conn.wait.first_byte_limit.is_some();
-        conn.state = ConnState::Busy(call_key);
+        conn.state.change(ConnState::Busy(call_key));
         conn.exchange.begin(&call.request, call.mode);
         if conn.early {
             conn.exchange.expect_early();
@@ -352,7 +353,7 @@ impl<N: Net, C> Reactor<N, C> {
         let Some(conn) = self.conns.get_mut(key) else {
             return;
         };
-        conn.state = ConnState::Idle(until);
+        conn.state.change(ConnState::Idle(until));
         // What comes from now on is no answer.
         conn.early = false;
         if !std::mem::replace(&mut conn.reused, true) {

@@ -46,25 +46,29 @@ impl<T, K> Slab<T, K> {
 
     #[inline(always)] // so that what `make` returns is constructed in its final place, without a copy
     pub(crate) fn insert(&mut self, make: impl FnOnce() -> T) -> Key<K> {
-        let key = self.next_key();
-        match self.free.last() {
-            Some(index) => {
-                let slot = &mut self.slots[*index as usize];
-                // The slot is empty. With this check the compiler makes no temporary copy of the element.
-                if slot.value.is_none() {
-                    slot.value = Some(make());
-                }
-                self.free.pop();
-            }
-            None => {
-                room::make(&mut self.slots);
-                self.slots.push(Slot {
-                    generation: self.generation,
-                    value: Some(make()),
-                });
-            }
+        let index = match self.free.last() {
+            Some(index) => *index,
+            None => self.add_slot(),
+        };
+        let slot = &mut self.slots[index as usize];
+        // The slot is empty. With this check the compiler makes no temporary copy of the element.
+        if slot.value.is_none() {
+            slot.value = Some(make());
         }
-        key
+        self.free.pop();
+        Key::new(index, slot.generation)
+    }
+
+    #[cold]
+    fn add_slot(&mut self) -> u32 {
+        let index = self.slots.len() as u32;
+        room::make(&mut self.slots);
+        self.slots.push(Slot {
+            generation: self.generation,
+            value: None,
+        });
+        self.free.push(index);
+        index
     }
 
     #[inline(always)]

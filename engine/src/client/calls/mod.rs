@@ -298,8 +298,8 @@ impl<R: Router, N: Net> Calls<R, N> {
         }
         let pipelining = &mut self.dispatch.reactor.common.pipelining;
         if pipelining.ends_at_once {
-            let answered = pipelining.answered.drain(..);
-            return self.dispatch.deliveries.done.extend(answered);
+            self.dispatch.deliveries.done.extend(&pipelining.answered);
+            return pipelining.answered.clear();
         }
         let mut number = 0;
         // The calls stay in the list, so that a panic in a user's callback does not lose them.

@@ -48,6 +48,7 @@ pub(super) struct Dispatch<R: Router, N: Net> {
 
 impl<R: Router, N: Net> Dispatch<R, N> {
     /// Finds the host of a call, and a connection for the call. If there is no connection, the call is queued.
+    #[inline(always)] // on the path of every call
     pub(super) fn send(&mut self, key: CallKey) {
         let now = self.reactor.now();
         let Some(call) = self.reactor.call(key) else {

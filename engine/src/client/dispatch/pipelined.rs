@@ -11,6 +11,7 @@ use crate::reactor::{CallKey, ConnKey, GiveUpOutcome, HostKey, PoolSlot};
 impl<R: Router, N: Net> Dispatch<R, N> {
     /// Dispatches a call whose request is encoded. The call gets a connection of its own while the pool may open more;
     /// else the call joins a connection that other calls use, or waits in the queue.
+    #[inline(always)] // into its only caller
     pub(super) fn send_pipelined(&mut self, host_key: HostKey, key: CallKey) {
         if let Some(surplus) = self.surplus(host_key, key) {
             let pipelines = self.sharing.pipelines();

@@ -236,10 +236,7 @@ impl<N: Net> Conn<N> {
                     next.range.note_sent(&mut call.timestamps, next.sent_at);
                     self.wait.has_own_limits =
                         call.overrides.is_some() || self.wait.first_byte_limit.is_some();
-                    match &mut self.state {
-                        ConnState::Busy(front) => *front = call_key,
-                        state => *state = ConnState::Busy(call_key),
-                    }
+                    self.state.change(ConnState::Busy(call_key));
                     self.exchange.begin(&call.request, call.mode);
                 }
                 None => self.state = ConnState::AwaitingDecision,
