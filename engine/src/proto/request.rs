@@ -194,8 +194,10 @@ impl Request {
 
     /// Replaces the target. Keeps its buffer.
     pub fn set_target(&mut self, target: &str) -> &mut Self {
-        self.invalidate().0.target.clear();
-        self.0.target.push_str(target);
+        if self.0.target != target {
+            self.invalidate().0.target.clear();
+            self.0.target.push_str(target);
+        }
         self
     }
 
