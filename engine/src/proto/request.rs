@@ -83,8 +83,10 @@ struct Inner {
     sent_target: Option<String>,
     /// How the framing of the response is read.
     reading: Reading,
-    /// The first fault in a header or a trailer.
-    invalid: Option<Invalid>,
+    /// The header lines that were refused.
+    invalid_lines: Vec<Invalid>,
+    /// What was refused of the trailers and of the parts of a body.
+    invalid: Vec<Invalid>,
 }
 
 /// What an exchange needs to know about its request. Computed once for many exchanges.
@@ -216,7 +218,7 @@ impl Request {
             self.0.host = OwnValue::Own(value.to_vec());
         } else if name.eq_ignore_ascii_case("user-agent") {
             self.0.user_agent = OwnValue::Own(value.to_vec());
-        } else if Invalid::note(&mut self.0.invalid, name, value, check_header) {
+        } else if Invalid::note(&mut self.0.invalid_lines, name, value, check_header) {
             if name.eq_ignore_ascii_case("connection") {
                 self.0.close |= list(value).any(|token| token.eq_ignore_ascii_case(b"close"));
             }
@@ -250,6 +252,8 @@ impl Request {
             self.0.user_agent = OwnValue::Default;
         } else {
             remove_lines(&mut self.0.fields, name);
+            let others = |it: &Invalid| !it.name.eq_ignore_ascii_case(name);
+            self.0.invalid_lines.retain(others);
             self.0.close &= !name.eq_ignore_ascii_case("connection");
             self.0.upgrade &= !name.eq_ignore_ascii_case("upgrade");
         }
@@ -305,7 +309,8 @@ impl Request {
         self.0.close = false;
         self.0.upgrade = false;
         self.0.sensitive.clear();
-        self.0.invalid = None;
+        self.0.invalid_lines.clear();
+        self.0.invalid.clear();
         self
     }
 
@@ -555,7 +560,8 @@ impl Request {
     }
 
     fn check(&self, form: TargetForm) -> Result<(), Misuse> {
-        self.0.invalid.as_ref().map_or(Ok(()), Invalid::check)?;
+        let mut invalid = self.0.invalid_lines.iter().chain(&self.0.invalid);
+        invalid.try_for_each(Invalid::check)?;
         check_token(self.0.method.as_bytes(), Part::Method)?;
         if let Some(target) = &self.0.sent_target {
             check_bytes(target.as_bytes(), Part::Target, |byte| {
@@ -1170,11 +1176,11 @@ struct Invalid {
 type Check = fn(&str, &[u8]) -> Result<(), Misuse>;
 
 impl Invalid {
-    /// Checks a field, and keeps the first one that is refused. Returns whether this one is valid.
-    fn note(first: &mut Option<Self>, name: &str, value: &[u8], check: Check) -> bool {
+    /// Checks a field, and notes it if it is refused. Returns whether it is valid.
+    fn note(all: &mut Vec<Self>, name: &str, value: &[u8], check: Check) -> bool {
         let is_valid = check(name, value).is_ok();
         if !is_valid {
-            first.get_or_insert_with(|| Self {
+            all.push(Self {
                 name: name.into(),
                 value: value.into(),
                 check,

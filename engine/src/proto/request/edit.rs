@@ -56,11 +56,12 @@ impl Request {
     /// assert_eq!(request.header("authorization"), Some(&b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="[..]));
     /// ```
     pub fn basic_auth(&mut self, user: &str, password: &str) -> &mut Self {
-        let check: Check = |user, _| check_bytes(user.as_bytes(), Part::UserName, |b| b != b':');
-        Invalid::note(&mut self.0.invalid, user, &[], check);
-        let mut value = Vec::new();
+        let check: Check = |_, user| check_bytes(user, Part::UserName, |b| b != b':');
+        let (name, mut value) = ("Authorization", Vec::new());
         Credentials::new(user, password).push_basic(&mut value);
-        self.set_header("Authorization", value)
+        self.set_header(name, value);
+        Invalid::note(&mut self.0.invalid_lines, name, user.as_bytes(), check);
+        self
     }
 
     /// Sets `Authorization` to `Bearer` with this token (RFC 6750).
@@ -218,11 +219,16 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_keeps_what_is_wrong() {
+    fn what_is_wrong_stays_until_it_is_replaced() {
         let mut request = Request::get("/");
-        request.add_header("X", "a\nb");
-        let refused = request.clone().encode(&Defaults::new("h", None));
-        assert!(matches!(refused, Err(Misuse::Invalid { at: 1, .. })));
+        request.add_header("X", "a\nb").basic_auth("u:v", "");
+        let refused = |request: &Request| request.clone().encode(&Defaults::new("h", None)).err();
+        for part in [Part::HeaderValue, Part::UserName] {
+            let error = refused(&request);
+            assert!(matches!(error, Some(Misuse::Invalid { part: of, at: 1, .. }) if of == part));
+            request.set_header("x", "a");
+        }
+        assert!(refused(request.basic_auth("uv", "")).is_none());
     }
 
     #[test]

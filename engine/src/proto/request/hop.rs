@@ -8,14 +8,13 @@ use crate::error::Misuse;
 pub(crate) struct HopFields {
     /// Header lines, each with its CRLF.
     pub(super) lines: Vec<u8>,
-    /// The first fault.
-    invalid: Option<Invalid>,
+    invalid: Vec<Invalid>,
 }
 
 impl HopFields {
     pub(crate) fn clear(&mut self) {
         self.lines.clear();
-        self.invalid = None;
+        self.invalid.clear();
     }
 
     /// Adds a line in place of an earlier one with its name.
@@ -34,7 +33,7 @@ impl HopFields {
     }
 
     pub(super) fn check(&self) -> Result<(), Misuse> {
-        self.invalid.as_ref().map_or(Ok(()), Invalid::check)
+        self.invalid.iter().try_for_each(Invalid::check)
     }
 }
 
