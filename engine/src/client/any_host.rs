@@ -271,10 +271,14 @@ impl Router for AnyHost {
         };
         let from = request.url();
         let to = resolve(from, location).map_err(|error| refused(RedirectFault::Url(error)))?;
-        let elsewhere = match (Url::parse(from), Url::parse(&to)) {
-            (Ok(from), Ok(to)) => !from.same_origin(&to),
-            _ => true,
+        let is_tls = |url: &Url<'_>| url.scheme() == Scheme::Https;
+        let (elsewhere, leaves_tls) = match (Url::parse(from), Url::parse(&to)) {
+            (Ok(from), Ok(to)) => (!from.same_origin(&to), is_tls(&from) && !is_tls(&to)),
+            _ => (true, true),
         };
+        if leaves_tls && self.config.https_only {
+            return Err(refused(RedirectFault::Url(UrlError::NotHttps)));
+        }
         let mut redirect = Redirect {
             response,
             from,
@@ -282,6 +286,7 @@ impl Router for AnyHost {
             method: method.unwrap_or(request.method_now()),
             followed,
             changes_origin: elsewhere,
+            leaves_tls,
             keep_method: false,
             keep_credentials: false,
         };

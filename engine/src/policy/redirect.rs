@@ -54,6 +54,8 @@ pub struct Redirect<'a> {
     pub followed: u32,
     /// The schemes, the hosts or the ports of the two URLs differ.
     pub changes_origin: bool,
+    /// The redirect leads from `https` to `http`.
+    pub leaves_tls: bool,
     /// The hook may set this: the next request has the method and the body of the request, also after 301, 302 and 303.
     pub keep_method: bool,
     /// The hook may set this: the next request has the credentials of the request (`Authorization`, `Cookie`, sensitive
@@ -99,7 +101,7 @@ impl Redirects {
     /// let steer = |redirect: &mut Redirect<'_>| {
     ///     redirect.keep_method = redirect.response.status() != 303;
     ///     redirect.keep_credentials = redirect.to.starts_with("https://mirror.example/");
-    ///     match redirect.from.starts_with("https:") && !redirect.to.starts_with("https:") {
+    ///     match redirect.leaves_tls {
     ///         true => RedirectAction::Refuse,
     ///         false => RedirectAction::Follow,
     ///     }

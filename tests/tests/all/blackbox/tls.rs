@@ -3,9 +3,12 @@
 //! handshakes that stall are in `engine/tests/all/scenarios/one_host.rs`.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
-use courser::error::{PeerFault, TlsFault};
+use courser::error::{PeerFault, RedirectFault, TlsFault};
+use courser::policy::{Redirect, RedirectAction};
+use courser::proto::UrlError;
 use courser::{
     Call, Client, ErrorKind, Phase, Redirects, Request, Response, Sent, TlsConfig, TlsIdentity,
 };
@@ -181,6 +184,33 @@ fn an_idle_connection_that_the_server_ends_is_dropped() {
 }
 
 // ---- with the rest of the client
+
+#[test]
+fn a_redirect_from_https_to_http_can_be_refused() {
+    let (authority, acceptor) = good();
+    let found = "HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: http://127.0.0.1/\r\n\r\n";
+    let server = Server::every(connection().tls(&acceptor).request().send(found));
+    let refuse = |redirect: &mut Redirect<'_>| match redirect.leaves_tls {
+        true => RedirectAction::Refuse,
+        false => RedirectAction::Follow,
+    };
+    for (https_only, fault) in [
+        (true, RedirectFault::Url(UrlError::NotHttps)),
+        (false, RedirectFault::Refused),
+    ] {
+        let mut config = any_config();
+        config.host.tls = authority.trusted();
+        config.https_only = https_only;
+        config.redirects = Redirects::limit(3).hook(Arc::new(refuse));
+        let (url, mut response) = (url(&server).replace("https", "HTTPS"), Response::new());
+        let error = any_client(config).get(&url, &mut response).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Redirect { fault: of, .. } if *of == fault),
+            "{error}"
+        );
+        assert_eq!(response.status(), 302);
+    }
+}
 
 /// A redirect to another origin takes neither the client's certificate along nor that of the call, nor a session that
 /// began with one.
