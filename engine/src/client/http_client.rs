@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use super::{Call, CallId, Completion, Driven, Engine, Report, Router, Stats, Waited};
+use super::{BodyRead, Call, CallId, Completion, Driven, Engine, Report, Router, Stats, Waited};
 use crate::error::Error;
 use crate::net::Net;
 use crate::policy::{Caps, Counters};
@@ -74,6 +74,12 @@ pub trait HttpClient: Driven {
     /// The next streamed body with data or an end.
     fn readable_body(&mut self) -> Option<CallId>;
 
+    /// Takes bytes of a streamed body; never blocks.
+    ///
+    /// # Errors
+    /// Why the body ended early; no more bytes follow.
+    fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<BodyRead, Error>;
+
     /// Changes limits while the client runs.
     ///
     /// # Errors
@@ -125,6 +131,10 @@ impl<R: Router + 'static, N: Net + 'static> HttpClient for Engine<R, N> {
 
     fn readable_body(&mut self) -> Option<CallId> {
         self.readable_body()
+    }
+
+    fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<BodyRead, Error> {
+        self.read_body(id, buf)
     }
 
     fn set_caps(&mut self, caps: &Caps) -> Result<(), Error> {

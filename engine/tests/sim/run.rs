@@ -205,10 +205,6 @@ impl AnyClient {
         })
     }
 
-    fn read_body(&mut self, id: CallId, buf: &mut [u8]) -> Result<BodyRead, Error> {
-        either!(self, client => client.read_body(id, buf))
-    }
-
     fn close_idle(&mut self) -> usize {
         either!(self, client => client.close_idle())
     }
