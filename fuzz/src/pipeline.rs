@@ -7,8 +7,7 @@ use std::time::Duration;
 use courser::net::Address;
 use courser::net::sim::{Link, Peer, SimNet, SimServer};
 use courser::policy::Pipelined;
-use courser::proto::CloseReason;
-use courser::proto::steps::{BodyMode, Defaults, Exchange, Reuse};
+use courser::proto::steps::{BodyMode, CloseReason, Defaults, Exchange, Reuse};
 use courser::{
     Call, HostConfig, Limits, PipelineClient, PipelineConfig, Request, Response, Retry, Timeouts,
     Upstream,

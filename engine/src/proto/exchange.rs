@@ -115,16 +115,8 @@ pub enum CloseReason {
     EarlyResponse,
     /// The connection has switched protocols (101, or 2xx to CONNECT).
     HandedOver,
-    /// The call failed, was cancelled or timed out.
-    Failed,
     /// While the connection was idle, the peer closed it or sent something.
     PeerClosed,
-    /// The connection was idle for longer than allowed.
-    IdleTimeout,
-    /// The connection is older than allowed, or has served as many requests as allowed.
-    WornOut,
-    /// The caller closed the connection.
-    Caller,
 }
 
 /// What the driver has to do for the request.
