@@ -72,7 +72,8 @@ impl Crate {
                     && !path.ends_with("no_tls.rs")
                 {
                     let text = fs::read_to_string(&path).expect("a source");
-                    let file = syn::parse_file(&text).expect("Rust");
+                    let mut file = syn::parse_file(&text).expect("Rust");
+                    file.items = file.items.into_iter().flat_map(opened).collect();
                     let name = path.strip_prefix(root).expect("below").to_owned();
                     files.insert(name, file);
                 }
@@ -170,13 +171,13 @@ impl Crate {
 
     /// The definition with this name below this place, and what is implemented for it.
     fn items(&self, name: &str, top: &str) -> Vec<Item> {
-        let defined = |file: &Path| {
-            let items = self.files.get(file).map_or(&[][..], |file| &file.items);
-            items
-                .iter()
-                .any(|item| type_name(item) == Some(name.to_owned()))
+        // A layer with a type of its own of this name implements for that one.
+        let has_type = |it: &Item| type_name(it).as_deref() == Some(name);
+        let has_other = |file: &Path| {
+            let layer = |path: &Path| path.components().next() == file.components().next();
+            let mut layer = self.files.iter().filter(|(path, _)| layer(path));
+            layer.any(|(_, file)| file.items.iter().any(has_type))
         };
-        let is_unique = self.files.keys().filter(|file| defined(file)).count() < 2;
         let has_name = |item: &Item| public_name(item).as_deref() == Some(name);
         let has_definition = |(path, file): (&PathBuf, &File)| {
             is_below(path, top) && file.items.iter().any(has_name)
@@ -196,7 +197,7 @@ impl Crate {
                 .filter(|item| !is_for_tests(attributes(item)))
             {
                 match item {
-                    Item::Impl(it) if is_here || is_unique => {
+                    Item::Impl(it) if is_here || !has_other(path) => {
                         if is_for(it, name)
                             && let Some(it) = outline(it)
                         {
@@ -215,6 +216,16 @@ impl Crate {
         implemented.sort_by_key(|item| item.to_token_stream().to_string());
         items.extend(implemented);
         items
+    }
+}
+
+/// An item, or what is in it if it is a private module.
+fn opened(item: Item) -> Vec<Item> {
+    match item {
+        Item::Mod(it) if !is_public(&it.vis) && !is_for_tests(&it.attrs) => {
+            it.content.map_or(Vec::new(), |(_, items)| items)
+        }
+        other => vec![other],
     }
 }
 
