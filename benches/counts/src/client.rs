@@ -135,7 +135,7 @@ fn limit(subject: &Subject, server: SocketAddr, rounds: usize) -> Outcome {
         let mut stream = TcpStream::from_std(stream);
         poll.registry()
             .register(&mut stream, Token(at), Interest::READABLE)?;
-        stream.write_all(request.as_bytes())?;
+        assert_eq!(stream.write(request.as_bytes())?, request.len());
         streams.push(stream);
     }
     let mut left = subject.connections * (rounds - 1);
@@ -153,7 +153,7 @@ fn limit(subject: &Subject, server: SocketAddr, rounds: usize) -> Outcome {
             }
             if left > 0 {
                 left -= 1;
-                stream.write_all(request.as_bytes())?;
+                assert_eq!(stream.write(request.as_bytes())?, request.len());
             } else {
                 running -= 1;
             }
