@@ -276,9 +276,6 @@ impl Router for AnyHost {
             (Ok(from), Ok(to)) => (!from.same_origin(&to), is_tls(&from) && !is_tls(&to)),
             _ => (true, true),
         };
-        if leaves_tls && self.config.https_only {
-            return Err(refused(RedirectFault::Url(UrlError::NotHttps)));
-        }
         let mut redirect = Redirect {
             response,
             from,
@@ -291,6 +288,9 @@ impl Router for AnyHost {
             keep_credentials: false,
         };
         match redirects.steer(&mut redirect) {
+            RedirectAction::Follow if leaves_tls && self.config.https_only => {
+                return Err(refused(RedirectFault::Url(UrlError::NotHttps)));
+            }
             RedirectAction::Follow => {}
             RedirectAction::Stop => return Ok(Reroute::Stay),
             RedirectAction::Refuse => return Err(refused(RedirectFault::Refused)),
