@@ -128,7 +128,6 @@ impl<R: Router, N: Net> Calls<R, N> {
         if !call.is_new() {
             return; // cancelled before the call began
         }
-        let streams = call.request.has_stream();
         if !matches!(time, CallTime::Running) {
             call.timestamps.begun = now;
             let timeouts = call.own_timeouts().unwrap_or(&self.timeouts);
@@ -141,6 +140,7 @@ impl<R: Router, N: Net> Calls<R, N> {
             call.response.clear();
             call.request.reset();
         }
+        let streams = call.request.has_stream();
         if self.dispatch.telemetry.observes() {
             self.dispatch.telemetry.call_begun(key, call);
         }

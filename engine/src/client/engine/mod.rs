@@ -235,7 +235,7 @@ impl<R: Router, N: Net> Engine<R, N> {
     pub fn submit(&mut self, call: Call) -> CallId {
         let now = self.calls.dispatch.reactor.now();
         let client = CallProgress {
-            is_awaited: call.is_awaited && call.request.has_stream(),
+            is_awaited: call.is_awaited,
             ..CallProgress::default()
         };
         self.calls.retries.note_overrides(call.overrides.as_deref());

@@ -10,10 +10,11 @@ use courser::net::Net as _;
 use courser::net::sim::{Peer, SimNet};
 use courser::policy::{Redirect, RedirectAction};
 use courser::{
-    Call, Client, Codings, Config, ErrorKind, Phase, Proxies, Redirects, Request, Response, Sent,
+    Call, Client, Codings, Config, ErrorKind, Misuse, Phase, Proxies, Redirects, Request, Response,
+    Sent,
 };
 
-use super::{Heard, client_of, field, hear, place, target, told};
+use super::{Heard, Source, client_of, field, hear, place, target, told};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -78,6 +79,20 @@ fn locations_that_lead_nowhere() {
             assert_eq!(net.open_streams(), client.counters().idle);
         }
     }
+}
+
+/// The next body of a request is that of a new call: its source must not wait for what nobody can announce.
+#[test]
+fn a_request_that_lost_its_body_gets_another() {
+    let (mut client, ..) = world(leading("/to"));
+    let (mut request, mut response) = (Request::post("http://1.sim/from", "a"), Response::new());
+    client.call(&mut request, &mut response).unwrap();
+    let source = Source::default();
+    request
+        .set_target("http://1.sim/to")
+        .body_stream(source, None);
+    let error = client.call(&mut request, &mut response).unwrap_err();
+    assert_kind!(error, ErrorKind::Misuse(Misuse::NotResumable));
 }
 
 /// Two that differ lead nowhere, nor does an empty one.
