@@ -238,69 +238,62 @@ impl Task {
 }
 
 #[cfg(feature = "tokio")]
-mod on_tokio {
-    use std::future::{Future as _, poll_fn};
-    use std::io;
-    use std::pin::pin;
-    use std::task::Poll;
-    use std::time::Duration;
+impl<C: HttpClient> Driver<C> {
+    /// Drives the client on tokio until the client ends.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    ///
+    /// # Panics
+    /// If the task does not run on tokio, or if the runtime has no I/O or no time (`enable_all`).
+    pub async fn run_on_tokio(mut self) -> io::Result<()> {
+        use std::future::{Future as _, poll_fn};
+        use std::pin::pin;
+        use std::time::Duration;
+        use tokio::io::Interest;
+        use tokio::io::unix::AsyncFd;
+        use tokio::time::sleep;
 
-    use tokio::io::Interest;
-    use tokio::io::unix::AsyncFd;
-    use tokio::time::sleep;
-
-    use super::{Driver, HttpClient, Turn};
-
-    impl<C: HttpClient> Driver<C> {
-        /// Drives the client on tokio until the client ends.
-        ///
-        /// # Errors
-        /// As [`turn`](Self::turn).
-        ///
-        /// # Panics
-        /// If the task does not run on tokio, or if the runtime has no I/O or no time (`enable_all`).
-        pub async fn run_on_tokio(mut self) -> io::Result<()> {
-            let descriptor = self.descriptor.try_clone()?;
-            #[expect(
-                deprecated,
-                reason = "the successor is unsafe for the sake of types whose descriptor may change, unlike `OwnedFd`"
-            )]
-            let descriptor = AsyncFd::with_interest(descriptor, Interest::READABLE)?;
-            // Fires at the time for which the driver waits, or earlier. It is set anew only when it must fire earlier, or
-            // has fired: most limits are those of calls that end long before.
-            let mut timer = pin!(sleep(Duration::ZERO));
-            // Takes one turn each time. Then other tasks may run.
-            poll_fn(|context| {
-                // Before the turn: what becomes readable later sets the readiness again.
-                let readable = match descriptor.poll_read_ready(context) {
-                    Poll::Ready(guard) => Some(guard?),
-                    Poll::Pending => None,
-                };
-                let until = match self.turn()? {
-                    Turn::Ended => return Poll::Ready(Ok(())),
-                    Turn::Again => {
-                        context.waker().wake_by_ref();
-                        return Poll::Pending;
-                    }
-                    Turn::Wait(until) => until,
-                };
-                if let Some(mut guard) = readable {
-                    guard.clear_ready();
-                }
-                let is_due = descriptor.poll_read_ready(context).is_ready()
-                    || self.poll_given(context).is_ready()
-                    || until.is_some_and(|until| {
-                        if until < timer.deadline().into_std() || timer.is_elapsed() {
-                            timer.as_mut().reset(until.into());
-                        }
-                        timer.as_mut().poll(context).is_ready()
-                    });
-                if is_due {
+        let descriptor = self.descriptor.try_clone()?;
+        #[expect(
+            deprecated,
+            reason = "the successor is unsafe for the sake of types whose descriptor may change, unlike `OwnedFd`"
+        )]
+        let descriptor = AsyncFd::with_interest(descriptor, Interest::READABLE)?;
+        // Fires at the time for which the driver waits, or earlier. It is set anew only when it must fire earlier, or
+        // has fired: most limits are those of calls that end long before.
+        let mut timer = pin!(sleep(Duration::ZERO));
+        // Takes one turn each time. Then other tasks may run.
+        poll_fn(|context| {
+            // Before the turn: what becomes readable later sets the readiness again.
+            let readable = match descriptor.poll_read_ready(context) {
+                Poll::Ready(guard) => Some(guard?),
+                Poll::Pending => None,
+            };
+            let until = match self.turn()? {
+                Turn::Ended => return Poll::Ready(Ok(())),
+                Turn::Again => {
                     context.waker().wake_by_ref();
+                    return Poll::Pending;
                 }
-                Poll::Pending
-            })
-            .await
-        }
+                Turn::Wait(until) => until,
+            };
+            if let Some(mut guard) = readable {
+                guard.clear_ready();
+            }
+            let is_due = descriptor.poll_read_ready(context).is_ready()
+                || self.poll_given(context).is_ready()
+                || until.is_some_and(|until| {
+                    if until < timer.deadline().into_std() || timer.is_elapsed() {
+                        timer.as_mut().reset(until.into());
+                    }
+                    timer.as_mut().poll(context).is_ready()
+                });
+            if is_due {
+                context.waker().wake_by_ref();
+            }
+            Poll::Pending
+        })
+        .await
     }
 }

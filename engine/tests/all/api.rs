@@ -72,8 +72,7 @@ impl Crate {
                     && !path.ends_with("no_tls.rs")
                 {
                     let text = fs::read_to_string(&path).expect("a source");
-                    let mut file = syn::parse_file(&text).expect("Rust");
-                    file.items = file.items.into_iter().flat_map(opened).collect();
+                    let file = syn::parse_file(&text).expect("Rust");
                     let name = path.strip_prefix(root).expect("below").to_owned();
                     files.insert(name, file);
                 }
@@ -216,16 +215,6 @@ impl Crate {
         implemented.sort_by_key(|item| item.to_token_stream().to_string());
         items.extend(implemented);
         items
-    }
-}
-
-/// An item, or what is in it if it is a private module.
-fn opened(item: Item) -> Vec<Item> {
-    match item {
-        Item::Mod(it) if !is_public(&it.vis) && !is_for_tests(&it.attrs) => {
-            it.content.map_or(Vec::new(), |(_, items)| items)
-        }
-        other => vec![other],
     }
 }
 
