@@ -528,7 +528,7 @@ impl Waited {
 /// The result of [`HostClient::read_body`].
 #[derive(Debug)]
 pub enum BodyRead {
-    /// This many bytes were read, at least one.
+    /// This many bytes were read, at least one if the buffer has room for one.
     Data(usize),
     /// No bytes are available yet.
     Pending,

@@ -188,7 +188,7 @@ fn encode_pairs<K: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (K
 mod tests {
     use super::*;
     use crate::error::Misuse;
-    use crate::proto::Defaults;
+    use crate::proto::{Defaults, HopFields};
 
     fn head(request: &mut Request) -> String {
         let defaults = Defaults::new("h", None);
@@ -229,6 +229,10 @@ mod tests {
             request.set_header("x", "a");
         }
         assert!(refused(request.basic_auth("uv", "")).is_none());
+        let mut hop = HopFields::default();
+        hop.set("X", b"a\nb");
+        hop.set("x", b"a");
+        assert!(hop.check().is_ok());
     }
 
     #[test]
