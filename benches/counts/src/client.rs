@@ -38,7 +38,7 @@ impl Subject {
         connections: 64,
         depth: 1,
         varies: false,
-        instructions: 1_900.0,
+        instructions: 1_860.0,
         system_calls: 2.1,
         run: host,
     };
@@ -55,12 +55,12 @@ impl Subject {
         Self {
             name: "varied",
             varies: true,
-            instructions: 2_570.0,
+            instructions: 2_550.0,
             ..Self::HOST
         },
         Self {
             name: "client",
-            instructions: 2_200.0,
+            instructions: 2_140.0,
             run: |subject, server, rounds| {
                 let config = Config {
                     host: subject.host_config(),
@@ -75,7 +75,7 @@ impl Subject {
             connections: 8,
             depth: 16,
             varies: false,
-            instructions: 1_525.0,
+            instructions: 1_440.0,
             system_calls: 0.2,
             run: |subject, server, rounds| {
                 let config = PipelineConfig {
