@@ -226,10 +226,8 @@ impl Request {
     /// assert!(content_type.starts_with(b"multipart/form-data; boundary="));
     /// ```
     pub fn multipart(&mut self, form: Multipart) -> &mut Self {
-        let types = form.fields.iter();
-        for content_type in types.filter_map(|(_, part)| part.content_type.as_ref()) {
-            self.check_value("Content-Type", content_type.as_bytes());
-        }
+        let types = form.fields.iter().map(|(_, part)| &part.content_type);
+        let types: Vec<_> = types.flatten().cloned().collect();
         let content_type = format!("multipart/form-data; boundary={}", form.boundary);
         self.set_header("Content-Type", content_type);
         let body = form.into_body();
@@ -239,7 +237,11 @@ impl Request {
                 let length = body.length();
                 self.body_stream(body, length)
             }
+        };
+        for content_type in types {
+            self.check_part("Content-Type", content_type.as_bytes());
         }
+        self
     }
 }
 
@@ -313,10 +315,13 @@ mod tests {
         let part = FormPart::bytes("b").content_type("a/a\r\nX: y");
         let mut request = Request::post("/", "");
         request.multipart(Multipart::new().part("a", part));
-        let refused = request.encode(&Defaults::new("h", None));
+        // The refusal belongs to the body, as the type does.
+        let refused = request.clear_headers().encode(&Defaults::new("h", None));
         let Err(Misuse::Invalid { part, at, byte, .. }) = refused else {
             panic!("{refused:?}");
         };
         assert_eq!((part, at, byte), (Part::HeaderValue, 3, b'\r'));
+        let other = request.body("b").encode(&Defaults::new("h", None));
+        other.expect("valid");
     }
 }

@@ -85,8 +85,10 @@ struct Inner {
     reading: Reading,
     /// The header lines that were refused.
     invalid_lines: Vec<Invalid>,
-    /// What was refused of the trailers and of the parts of a body.
-    invalid: Vec<Invalid>,
+    /// The trailer lines that were refused.
+    invalid_trailers: Vec<Invalid>,
+    /// What was refused of the body's parts.
+    invalid_parts: Vec<Invalid>,
 }
 
 /// What an exchange needs to know about its request. Computed once for many exchanges.
@@ -252,8 +254,7 @@ impl Request {
             self.0.user_agent = OwnValue::Default;
         } else {
             remove_lines(&mut self.0.fields, name);
-            let others = |it: &Invalid| !it.name.eq_ignore_ascii_case(name);
-            self.0.invalid_lines.retain(others);
+            Invalid::forget(&mut self.0.invalid_lines, name);
             self.0.close &= !name.eq_ignore_ascii_case("connection");
             self.0.upgrade &= !name.eq_ignore_ascii_case("upgrade");
         }
@@ -310,7 +311,7 @@ impl Request {
         self.0.upgrade = false;
         self.0.sensitive.clear();
         self.0.invalid_lines.clear();
-        self.0.invalid.clear();
+        self.0.invalid_trailers.clear();
         self
     }
 
@@ -326,8 +327,7 @@ impl Request {
     /// # assert_eq!(requests[1].target(), "/b");
     /// ```
     pub fn body(&mut self, body: impl Into<Bytes>) -> &mut Self {
-        self.invalidate().0.body = Body::Memory(body.into());
-        self
+        self.set_body(Body::Memory(body.into()))
     }
 
     /// Sets a body that is read from `source` while it is sent: exactly `length` bytes (not more are read), or, with
@@ -380,13 +380,17 @@ impl Request {
     }
 
     fn body_from(&mut self, source: Source, length: Option<u64>) -> &mut Self {
-        self.invalidate().0.body = Body::Stream(Box::new(Stream::new(source, length)));
-        self
+        self.set_body(Body::Stream(Box::new(Stream::new(source, length))))
     }
 
     /// Removes the body.
     pub fn no_body(&mut self) -> &mut Self {
-        self.invalidate().0.body = Body::None;
+        self.set_body(Body::None)
+    }
+
+    fn set_body(&mut self, body: Body) -> &mut Self {
+        self.0.invalid_parts.clear();
+        self.invalidate().0.body = body;
         self
     }
 
@@ -396,7 +400,7 @@ impl Request {
         self.invalidate();
         let check: Check =
             |name, value| check_field(name, value, Part::TrailerName, Part::TrailerValue);
-        if Invalid::note(&mut self.0.invalid, name, value, check) {
+        if Invalid::note(&mut self.0.invalid_trailers, name, value, check) {
             push_line(&mut self.0.trailers, name, value);
         }
         self
@@ -560,7 +564,10 @@ impl Request {
     }
 
     fn check(&self, form: TargetForm) -> Result<(), Misuse> {
-        let mut invalid = self.0.invalid_lines.iter().chain(&self.0.invalid);
+        let lines = self.0.invalid_lines.iter();
+        let mut invalid = lines
+            .chain(&self.0.invalid_trailers)
+            .chain(&self.0.invalid_parts);
         invalid.try_for_each(Invalid::check)?;
         check_token(self.0.method.as_bytes(), Part::Method)?;
         if let Some(target) = &self.0.sent_target {
@@ -1030,9 +1037,9 @@ impl Request {
         self
     }
 
-    /// Refuses a text that is no value of this header.
-    pub(super) fn check_value(&mut self, name: &str, value: &[u8]) {
-        Invalid::note(&mut self.0.invalid, name, value, check_header);
+    /// Refuses the body if this is no value of a part's header.
+    pub(super) fn check_part(&mut self, name: &str, value: &[u8]) {
+        Invalid::note(&mut self.0.invalid_parts, name, value, check_header);
     }
 }
 
@@ -1187,6 +1194,10 @@ impl Invalid {
             });
         }
         is_valid
+    }
+
+    fn forget(all: &mut Vec<Self>, name: &str) {
+        all.retain(|it| !it.name.eq_ignore_ascii_case(name));
     }
 
     fn check(&self) -> Result<(), Misuse> {

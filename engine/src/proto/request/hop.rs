@@ -19,8 +19,7 @@ impl HopFields {
 
     /// Adds a line in place of an earlier one with its name.
     pub(crate) fn set(&mut self, name: &str, value: &[u8]) {
-        let others = |it: &Invalid| !it.name.eq_ignore_ascii_case(name);
-        self.invalid.retain(others);
+        Invalid::forget(&mut self.invalid, name);
         if Invalid::note(&mut self.invalid, name, value, check_field_of_send) {
             remove_lines(&mut self.lines, name);
             push_line(&mut self.lines, name, value);
