@@ -93,13 +93,13 @@ fn escape_at(bytes: &[u8], at: usize) -> Option<[u8; 2]> {
 }
 
 /// All bytes except the unreserved ones of RFC 3986 §2.3, which stand for themselves in any part of a URL.
-pub const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+pub const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 /// All bytes except `pchar` of RFC 3986 §3.3.
-const ESCAPED: &AsciiSet = &RESERVED
+const ESCAPED: &AsciiSet = &NOT_UNRESERVED
     .remove(b'!')
     .remove(b'$')
     .remove(b'&')

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use courser::{Bytes, Codings, Request};
-use listing::path::RESERVED;
+use listing::path::NOT_UNRESERVED;
 use percent_encoding::{AsciiSet, percent_encode, utf8_percent_encode};
 
 use super::exit::Failure;
@@ -89,7 +89,7 @@ impl Template {
             && let Some(name) = file.file_name().filter(|name| *name != STDIN)
             && path[..end].ends_with('/')
         {
-            let name = percent_encode(name.as_bytes(), RESERVED).to_string();
+            let name = percent_encode(name.as_bytes(), NOT_UNRESERVED).to_string();
             path.insert_str(end, &name);
         }
         format!("{scheme}://{authority}{path}")

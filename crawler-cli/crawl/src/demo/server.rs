@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use listing::path::RESERVED;
+use listing::path::NOT_UNRESERVED;
 use percent_encoding::{percent_decode_str, utf8_percent_encode};
 
 use super::tree::{self, Item};
@@ -220,7 +220,7 @@ fn index(path: &str, items: &[Item]) -> String {
     for item in items {
         let slash = if item.is_directory { "/" } else { "" };
         // As nginx encodes it.
-        let href = utf8_percent_encode(&item.name, RESERVED);
+        let href = utf8_percent_encode(&item.name, NOT_UNRESERVED);
         let cut: String = item.name.chars().take(NAME_WIDTH).collect();
         let pad = NAME_WIDTH + 1 - cut.chars().count();
         let size = match item.is_directory {

@@ -10,7 +10,7 @@ mod list;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use listing::path::RESERVED;
+use listing::path::NOT_UNRESERVED;
 use percent_encoding::utf8_percent_encode;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -62,7 +62,7 @@ impl Plan {
                 Failure::fail(format!("{name:?} is no part of a path")).because("invalid_url")
             );
         }
-        let encoded = utf8_percent_encode(name, RESERVED).to_string();
+        let encoded = utf8_percent_encode(name, NOT_UNRESERVED).to_string();
         let text = self.template.replace("{}", &encoded);
         let invalid = |error| Failure::fail(format!("{text}: {error}")).because("invalid_url");
         Url::parse(&text).map_err(invalid)
