@@ -934,7 +934,8 @@ impl Request {
         }
     }
 
-    /// Whether sending the request twice has the effect of sending it once (RFC 9110 §9.2.2).
+    /// Whether sending the request twice has the effect of sending it once (RFC 9110 §9.2.2). What counts is the
+    /// method of the last send: GET where a redirect has made it so.
     pub fn is_idempotent(&self) -> bool {
         matches!(
             self.method_now(),
