@@ -344,7 +344,7 @@ impl HostConfig {
             idle_timeout: self.idle_timeout,
             max_age: self.max_age,
             max_requests: self.max_requests,
-            min_idle: self.min_idle.min(self.max_connections.get()),
+            min_idle: self.min_idle,
             shared: false,
             throttled: false,
         }
@@ -356,7 +356,7 @@ impl HostConfig {
         let backoff = rules
             .map(|rule| rule.backoff.factor)
             .find(|factor| !(0.0..=MOST_FACTOR).contains(factor));
-        let buffer = Some(self.stream_buffer as f64);
+        let (buffer, min_idle) = (Some(self.stream_buffer as f64), Some(self.min_idle as f64));
         let budget = self.retry_budget.map(|budget| budget.ratio);
         let breaker = self.breaker.as_ref().map(|breaker| breaker.failure_ratio);
         let balance = self.balance.as_ref();
@@ -365,6 +365,7 @@ impl HostConfig {
         let adaptive = self.adaptive.map(|adaptive| adaptive.factor);
         let numbers = [
             ("stream_buffer", buffer, 1.0, u32::MAX.into()),
+            ("min_idle", min_idle, 0.0, u32::MAX.into()),
             ("RetryBudget::ratio", budget, 0.0, 1.0),
             ("BreakerConfig::failure_ratio", breaker, 0.0, 1.0),
             ("BalanceConfig::panic_below", panic, 0.0, 1.0),
@@ -448,6 +449,7 @@ mod tests {
         for (change, setting) in [
             (empty, "stream_buffer"),
             (|config| config.stream_buffer = usize::MAX, "stream_buffer"),
+            (|config| config.min_idle = usize::MAX, "min_idle"),
             (
                 |config| config.retry_budget.as_mut().expect("a default").ratio = f64::NAN,
                 "RetryBudget::ratio",
@@ -484,14 +486,5 @@ mod tests {
         ] {
             assert_eq!(refused(change), setting);
         }
-    }
-
-    #[test]
-    fn no_more_connections_are_kept_than_are_allowed() {
-        let config = HostConfig {
-            min_idle: usize::MAX,
-            ..HostConfig::default()
-        };
-        assert_eq!(config.pool().min_idle, 512);
     }
 }

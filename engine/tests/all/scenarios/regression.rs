@@ -15,9 +15,9 @@ use courser::policy::{
     BalanceConfig, BreakerConfig, LatePolicy, RetryOn, RetryRule, RetryVia, Statuses, WaitPolicy,
 };
 use courser::{
-    Backoff, BodyRead, Call, CallId, Client, Codings, Config, ErrorKind, HostClient, HostConfig,
-    Limits, Misuse, Phase, PipelineClient, PipelineConfig, Proxies, Rate, Redirects, Request,
-    Response, Retry, Sent, Timeouts, TlsConfig, Upstream, Waited,
+    Backoff, BodyRead, Call, CallId, Caps, Client, Codings, Config, ErrorKind, HostClient,
+    HostConfig, Limits, Misuse, Phase, PipelineClient, PipelineConfig, Proxies, Rate, Redirects,
+    Request, Response, Retry, Sent, Timeouts, TlsConfig, Upstream, Waited,
 };
 use flate2::Compression;
 use flate2::read::GzEncoder;
@@ -442,6 +442,14 @@ fn addresses_do_not_take_the_room_of_others_to_keep_warm() {
     client.maintain(1000 * MS).unwrap();
     let counters = client.counters();
     assert_eq!((counters.idle, counters.opened), (2, 2));
+    // What the first cap cut off is opened under a higher one.
+    let caps = Caps {
+        max_connections: NonZeroUsize::new(9),
+        ..Caps::default()
+    };
+    client.set_caps(&caps).unwrap();
+    client.maintain(1000 * MS).unwrap();
+    assert_eq!(client.counters().idle, 4);
 }
 
 /// Two calls need new connections, of which one is allowed, and a rate keeps them back: the new one waits with them.
