@@ -192,7 +192,7 @@ pub struct SocketOptions {
     /// comes meanwhile is read without the wait for the system to wake the thread: between two processes of one machine,
     /// that was three tenths of a call's time. Meanwhile the thread uses a processor alone. Also set on each socket as
     /// `SO_BUSY_POLL`, in whole microseconds, where the system has this option and allows it (Linux, with
-    /// `CAP_NET_ADMIN`). Not for clients that a [`Driver`](crate::shared::Driver) polls, which never sleep themselves.
+    /// `CAP_NET_ADMIN`). Not for clients that a [`Driver`](crate::shared::Driver) polls: they never sleep themselves.
     /// Default: sleep at once.
     pub busy_poll: Option<Duration>,
     /// What the program does itself when a connection is opened. Default: nothing.

@@ -130,7 +130,7 @@ impl Net for OsNet {
             None => false,
         };
         let timeout = if woken { Some(Duration::ZERO) } else { timeout };
-        let polled = match self.busy_poll.filter(|_| !self.is_watched) {
+        let polled = match self.busy_poll {
             None => self.poll.poll(&mut self.events, timeout),
             Some(limit) => poll_busily(&mut self.poll, &mut self.events, limit, timeout),
         };

@@ -82,7 +82,7 @@ pub(crate) struct Common<N: Net, C> {
     soonest: Time,
     /// What the source of a body has panicked with, until the client raises the panic again.
     panic: Option<Panic>,
-    settings: Settings,
+    pub(crate) settings: Settings,
 }
 
 /// What the network has reported in the last poll.

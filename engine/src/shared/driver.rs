@@ -50,8 +50,8 @@ impl<C: HttpClient> Shared<C> {
     /// ```
     ///
     /// # Errors
-    /// [`Misuse::Unsupported`] if the configuration asks for several threads; the system's error if no descriptor is
-    /// left.
+    /// [`Misuse::Unsupported`] if the configuration asks for several threads, or that of the client for
+    /// [`busy_poll`](crate::net::SocketOptions::busy_poll); the system's error if no descriptor is left.
     pub fn driven(config: SharedConfig, mut client: C) -> Result<(Self, Driver<C>), Error> {
         if config.threads.get() > 1 {
             let misuse = Misuse::Unsupported("several threads, because a task drives it");
@@ -62,7 +62,7 @@ impl<C: HttpClient> Shared<C> {
         let queue = queues.remove(0);
         let worker = Worker::new(0, Arc::clone(&workers), queue);
         worker.prepare(&mut client).map_err(Error::unsent)?;
-        let descriptor = client.descriptor().map_err(Error::unsent)?;
+        let descriptor = client.descriptor()?;
         let task = Arc::new(Task::default());
         let woken = Arc::clone(&task);
         workers.set_waker(0, Waker::new(move || woken.wake()));

@@ -360,9 +360,10 @@ impl Driven for Prompt {
         (is_receiving || !self.calls.is_empty()).then(Instant::now)
     }
 
-    fn descriptor(&mut self) -> io::Result<OwnedFd> {
+    fn descriptor(&mut self) -> Result<OwnedFd, Error> {
         // A model waits for commands only.
-        Ok(std::fs::File::open("/dev/null")?.into())
+        let file = std::fs::File::open("/dev/null");
+        file.map(Into::into).map_err(Error::unsent)
     }
 
     fn step(&mut self, timeout: Option<Duration>) -> io::Result<bool> {

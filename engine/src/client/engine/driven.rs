@@ -10,7 +10,7 @@ use super::Engine;
 use crate::client::migration::MigratingCall;
 use crate::client::router::Router;
 use crate::client::{BodyRead, CallId, CallTime, Recorder, Report};
-use crate::error::Error;
+use crate::error::{Error, Misuse};
 use crate::net::{Net, Waker};
 use crate::proto::Response;
 use crate::reactor::{Armed, CallState};
@@ -47,7 +47,7 @@ pub trait Driven: 'static {
     fn next_step(&mut self) -> Option<Instant>;
 
     /// A descriptor that becomes readable when there is something for `step`, which then never waits.
-    fn descriptor(&mut self) -> io::Result<OwnedFd>;
+    fn descriptor(&mut self) -> Result<OwnedFd, Error>;
 
     /// Removes and returns the next call that moves to another client, with the number of that client.
     fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)>;
@@ -118,8 +118,13 @@ impl<R: Router + 'static, N: Net + 'static> Driven for Engine<R, N> {
         self.calls.dispatch.reactor.next_poll().map(Time::instant)
     }
 
-    fn descriptor(&mut self) -> io::Result<OwnedFd> {
-        self.calls.dispatch.reactor.common.net.descriptor()
+    fn descriptor(&mut self) -> Result<OwnedFd, Error> {
+        let common = &mut self.calls.dispatch.reactor.common;
+        if common.settings.socket.busy_poll.is_some() {
+            let misuse = Misuse::Unsupported("busy_poll, because a task drives it");
+            return Err(Error::unsent(misuse));
+        }
+        common.net.descriptor().map_err(Error::unsent)
     }
 
     fn next_migrating(&mut self) -> Option<(CallId, usize, MigratingCall)> {

@@ -82,8 +82,13 @@ fn what_would_block_is_refused() {
         threads,
         ..SharedConfig::default()
     };
-    let client = HostClient::new(server.upstream(), HostConfig::default()).unwrap();
+    let mut host = HostConfig::default();
+    let client = HostClient::new(server.upstream(), host.clone()).unwrap();
     let error = Shared::driven(config, client).unwrap_err();
+    assert_kind!(error, ErrorKind::Misuse(Misuse::Unsupported(_)));
+    host.socket.busy_poll = Some(Duration::from_micros(9));
+    let client = HostClient::new(server.upstream(), host).unwrap();
+    let error = Shared::driven(SharedConfig::default(), client).unwrap_err();
     assert_kind!(error, ErrorKind::Misuse(Misuse::Unsupported(_)));
 }
 
