@@ -13,6 +13,7 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 
 use super::*;
+use crate::settings::settings;
 
 /// Each model runs in so many random orders, and in as many orders that switch threads at few points only.
 const RUNS: usize = 1_000;
@@ -24,16 +25,6 @@ const LONG: Duration = Duration::from_secs(3600);
 fn check(model: impl Fn() + Send + Sync + Copy + 'static) {
     shuttle::check_random(model, RUNS);
     shuttle::check_pct(model, RUNS, DEPTH);
-}
-
-fn settings(workers: usize, queue: usize) -> PoolSettings {
-    PoolSettings {
-        workers: NonZeroUsize::new(workers).expect("not zero"),
-        queue: NonZeroUsize::new(queue).expect("not zero"),
-        backoff: Backoff::NONE,
-        seed: Some(1),
-        ..PoolSettings::default()
-    }
 }
 
 #[test]

@@ -72,3 +72,15 @@ impl Default for PoolSettings {
         }
     }
 }
+
+/// Without waits between attempts.
+#[cfg(test)]
+pub(crate) fn settings(workers: usize, queue: usize) -> PoolSettings {
+    PoolSettings {
+        workers: NonZeroUsize::new(workers).expect("not zero"),
+        queue: NonZeroUsize::new(queue).expect("not zero"),
+        backoff: Backoff::NONE,
+        seed: Some(1),
+        ..PoolSettings::default()
+    }
+}

@@ -4,22 +4,12 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use courser::Backoff;
 use proptest::prelude::*;
 
 use super::*;
+use crate::settings::settings;
 
 const LONG: Duration = Duration::from_secs(600);
-
-fn settings(workers: usize, queue: usize) -> PoolSettings {
-    PoolSettings {
-        workers: NonZeroUsize::new(workers).expect("not zero"),
-        queue: NonZeroUsize::new(queue).expect("not zero"),
-        backoff: Backoff::NONE,
-        seed: Some(1),
-        ..PoolSettings::default()
-    }
-}
 
 #[test]
 fn a_job_beyond_its_time_limit_is_cancelled_and_replaced() {
