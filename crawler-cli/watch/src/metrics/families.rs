@@ -288,10 +288,8 @@ pub(super) const FAMILIES: &[Family] = &[
         kind: Counter,
         series: |from, to| {
             for schedule in from.vitals.facts().schedules.iter().take(MOST_SERIES) {
-                to(
-                    &[("job", &schedule.name)],
-                    Value::Count(schedule.overlapped),
-                );
+                let skipped = Value::Count(schedule.overlapped);
+                to(&[("job", &schedule.name)], skipped);
             }
         },
     },
@@ -300,10 +298,8 @@ pub(super) const FAMILIES: &[Family] = &[
         help: "For how long nothing could be asked because of the limits of hosts",
         kind: Counter,
         series: |from, to| {
-            to(
-                &[],
-                Value::RealCount(from.checks.backlog.host_limited.get() as f64 * 1e-6),
-            )
+            let micros = from.checks.backlog.host_limited.get();
+            to(&[], Value::RealCount(micros as f64 * 1e-6));
         },
     },
     Family {
@@ -311,10 +307,8 @@ pub(super) const FAMILIES: &[Family] = &[
         help: "For how long the thread that asks was busy",
         kind: Counter,
         series: |from, to| {
-            to(
-                &[],
-                Value::RealCount(from.checks.backlog.cpu_limited.get() as f64 * 1e-6),
-            )
+            let micros = from.checks.backlog.cpu_limited.get();
+            to(&[], Value::RealCount(micros as f64 * 1e-6));
         },
     },
     Family {
