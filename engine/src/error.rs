@@ -576,6 +576,14 @@ impl From<TimeLimit> for ErrorKind {
     }
 }
 
+/// The same error of the system, once more: it cannot be cloned.
+pub(crate) fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => error.kind().into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::error::Error as _;

@@ -1,7 +1,5 @@
 //! Calls that move to another client after a redirect, where several clients share all hosts.
 
-use std::fmt;
-
 use super::CallId;
 use crate::client::progress::ActiveCall;
 use crate::policy::host_hash;
@@ -49,12 +47,5 @@ pub struct MigratingCall(pub(super) Box<ActiveCall>);
 impl MigratingCall {
     pub(crate) fn into_buffers(self) -> (Request, Response) {
         (self.0.request, self.0.response)
-    }
-}
-
-impl fmt::Debug for MigratingCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let request = &self.0.request;
-        f.debug_tuple("MigratingCall").field(request).finish()
     }
 }

@@ -12,7 +12,7 @@ use super::driver::Turn;
 use super::pending_calls::PendingCalls;
 use super::slot::{Delivery, Slot};
 use crate::client::{Call, CallId, HttpClient, MigratingCall, Recorder};
-use crate::error::{Error, ErrorKind, Misuse, Stopped};
+use crate::error::{Error, ErrorKind, Misuse, Stopped, again};
 use crate::net::Waker;
 use crate::policy::Caps;
 use crate::sync::RwLock;
@@ -47,7 +47,6 @@ struct WorkerHandle {
 }
 
 /// A command to a worker.
-#[derive(Debug)]
 pub(super) enum Command {
     Begin(QueuedCall),
     Cancel(Arc<Slot>),
@@ -61,11 +60,9 @@ pub(super) enum Command {
 }
 
 /// A call in the queue of a worker. Dropping the queue completes the call and gives its buffers back.
-#[derive(Debug)]
 pub(super) struct QueuedCall(pub(super) Option<(Work, Delivery)>);
 
 /// A call that a worker is given.
-#[derive(Debug)]
 pub(super) enum Work {
     New(Call),
     /// A call that was redirected to a host of this worker.
@@ -516,13 +513,5 @@ impl Worker {
             }
         }
         0
-    }
-}
-
-/// The same error of the system, once more.
-fn again(error: &io::Error) -> io::Error {
-    match error.raw_os_error() {
-        Some(code) => io::Error::from_raw_os_error(code),
-        None => error.kind().into(),
     }
 }

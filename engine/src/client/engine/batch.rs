@@ -7,7 +7,7 @@ use crate::client::batch::{BatchConfig, Flow, Lineup, Runner};
 use crate::client::calls::Calls;
 use crate::client::router::Router;
 use crate::client::{Call, CallId, Completion, HttpClient};
-use crate::error::{Error, ErrorKind, Misuse};
+use crate::error::{Error, ErrorKind, Misuse, again};
 use crate::net::Net;
 use crate::reactor::CallKey;
 
@@ -120,13 +120,9 @@ impl<R: Router + 'static, N: Net + 'static> Running<'_, Engine<R, N>> {
     /// Fails all calls of the batch, because the system cannot wait for events.
     fn fail_all(&mut self, error: &io::Error) {
         for key in self.numbers.keys() {
-            // The error cannot be cloned.
-            let again = match error.raw_os_error() {
-                Some(code) => io::Error::from_raw_os_error(code),
-                None => io::Error::from(error.kind()),
-            };
             self.client.calls.dispatch.detach(key);
-            self.client.calls.dispatch.refuse(key, ErrorKind::Io(again));
+            let kind = ErrorKind::Io(again(error));
+            self.client.calls.dispatch.refuse(key, kind);
         }
         self.client.calls.process_events();
     }
