@@ -33,19 +33,12 @@ fn the_interface_is_the_one_on_record() {
     }
     let before = fs::read_to_string(&record).unwrap_or_default();
     let (old, new): (BTreeSet<_>, BTreeSet<_>) = (before.lines().collect(), now.lines().collect());
-    let gone: Vec<_> = old
-        .difference(&new)
-        .map(|line| format!("- {line}"))
-        .collect();
-    let added: Vec<_> = new
-        .difference(&old)
-        .map(|line| format!("+ {line}"))
-        .collect();
+    let gone = old.difference(&new).map(|line| format!("\n- {line}"));
+    let added = new.difference(&old).map(|line| format!("\n+ {line}"));
     assert!(
         before == now,
-        "api.txt is not what the source has; UPDATE_API=1 writes it anew\n{}\n{}",
-        gone.join("\n"),
-        added.join("\n")
+        "api.txt is not what the source has; UPDATE_API=1 writes it anew{}",
+        gone.chain(added).collect::<String>()
     );
 }
 
@@ -96,6 +89,7 @@ impl Crate {
         for name in foreign {
             text.push_str(&format!("pub use {name};\n"));
         }
+        let mut first_paths = BTreeMap::new();
         for (path, (name, top)) in &exports {
             let items = self.items(name, top);
             assert!(
@@ -107,7 +101,12 @@ impl Crate {
                 attrs: Vec::new(),
                 items,
             };
-            text.push_str(&format!("\n// {path}\n{}", prettyplease::unparse(&file)));
+            let definition = prettyplease::unparse(&file);
+            text += &match first_paths.get(&definition) {
+                Some(first) => format!("\n// {path}: {first}\n"),
+                None => format!("\n// {path}\n{definition}"),
+            };
+            first_paths.entry(definition).or_insert(path);
         }
         text
     }
