@@ -8,7 +8,6 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use courser::Backoff;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 
