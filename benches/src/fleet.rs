@@ -24,7 +24,7 @@ use verdict::life::{Context, Profile};
 use crate::process::times;
 use crate::report::exit_code;
 
-#[path = "../../crawler-cli/tests/common/cluster.rs"]
+#[path = "../../crawler-cli/tests/all/common/cluster.rs"]
 mod cluster;
 
 use cluster::Cluster;

@@ -5,7 +5,6 @@
 mod check;
 mod check_output;
 mod check_sources;
-#[path = "../common/mod.rs"]
 mod common;
 mod contrib;
 mod demo;

@@ -8,9 +8,9 @@ use super::*;
 use crate::suite::{Durable, Engine, child, suite};
 use crate::{JobStore as _, NewJob, NewUrl, Origin, Place, StoreErrorKind, WatchStore as _};
 
-#[path = "../../../tests/common/cluster.rs"]
+#[path = "../../../tests/all/common/cluster.rs"]
 mod cluster;
-#[path = "../../../tests/common/proxy.rs"]
+#[path = "../../../tests/all/common/proxy.rs"]
 mod proxy;
 
 mod away;
