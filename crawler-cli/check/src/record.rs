@@ -77,7 +77,7 @@ impl Checked {
         }
     }
 
-    /// What summaries count. Not for what is reported [again](Self::again), whose redirects are not known.
+    /// What summaries count. Not for what is reported again, whose redirects are not known.
     pub fn said(&self) -> Said {
         Said {
             verdict: self.answer.verdict,

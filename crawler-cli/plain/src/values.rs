@@ -60,7 +60,7 @@ fn moment(
     read().ok_or_else(|| "not a time such as 2026-11-22 or 3d".to_owned())
 }
 
-/// A point in time, of which a span is counted back from now; see [`moment`].
+/// A time, a date (its first moment, in UTC), or a span back from now.
 pub fn since(value: &str) -> Result<Timestamp, String> {
     moment(value, |span| Timestamp::now().checked_sub(span).ok())
 }

@@ -1,5 +1,5 @@
 //! `crawler-cli get`: fetches URLs with curl's option names and exit codes, a small tool to try and examine the engine.
-//! Redirects, retries, proxies, credentials and pooling are those of the engine's [`Client`](courser::Client); this
+//! Redirects, retries, proxies, credentials and pooling are those of the engine's [`Client`]; this
 //! module says what to ask for, and writes what comes.
 //!
 //! ```text

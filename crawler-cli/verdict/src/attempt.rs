@@ -58,7 +58,7 @@ pub struct ResponseFacts {
     pub status: u16,
     /// Whether there is a `Retry-After`.
     pub retry_after: bool,
-    /// Whether a bot protection answered instead of the server: [`challenge`](crate::check::challenge).
+    /// Whether a bot protection answered instead of the server.
     pub is_blocked: bool,
     /// Whether the user accepts the status.
     pub is_accepted: bool,

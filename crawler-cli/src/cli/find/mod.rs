@@ -1,5 +1,5 @@
-//! `crawler-cli find`: arguments, exit statuses and signals. The search is in [`Find`], its output in
-//! `report`.
+//! `crawler-cli find`: arguments, exit statuses and signals. The search is in [`find::Find`], its output
+//! in `report`.
 
 use std::env;
 use std::ffi::OsString;
