@@ -2,7 +2,6 @@
 //! ends.
 
 use std::error::Error;
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,14 +53,6 @@ pub struct Exchange {
     body: Bytes,
     /// Only for https URLs.
     tls: Option<TlsConnector>,
-}
-
-impl fmt::Debug for Exchange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exchange")
-            .field("target", &self.target)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Exchange {

@@ -34,7 +34,6 @@ use super::vitals::{Health, Readiness};
 use store::{StoreError, Writer};
 
 /// What is served.
-#[derive(Debug)]
 pub struct Site {
     /// What metrics are made of.
     pub sources: Sources,
@@ -132,7 +131,6 @@ async fn accept(listener: tokio::net::TcpListener, served: Arc<Served>) {
 }
 
 /// What is served, with what is made of it once.
-#[derive(Debug)]
 struct Served {
     site: Site,
     metrics: Metrics,

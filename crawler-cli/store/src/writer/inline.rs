@@ -1,6 +1,5 @@
 //! Runs operations at once, on the thread of the caller.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::committer::{Committer, Finished};
@@ -74,12 +73,6 @@ impl<E> Clone for Inline<E> {
         Self {
             committer: Arc::clone(&self.committer),
         }
-    }
-}
-
-impl<E> fmt::Debug for Inline<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inline").finish_non_exhaustive()
     }
 }
 

@@ -1,10 +1,10 @@
 //! The thread that writes, and handles to it.
 
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, select};
 
@@ -166,15 +166,6 @@ impl StoreHandle for Writer {
 
     fn backlog(&self) -> usize {
         self.shared.backlog.load(Ordering::Relaxed)
-    }
-}
-
-impl fmt::Debug for Writer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer")
-            .field("state", &self.state())
-            .field("backlog", &self.backlog())
-            .finish_non_exhaustive()
     }
 }
 

@@ -31,7 +31,6 @@ use store::{Database, Inline, Place, StoreError, StoreErrorKind, StoreHandle};
 /// assert!(matches!(hand.send(&add)?, Reply::Added { new: 1, .. }));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 pub struct Hand {
     store: Place,
     way: Way,
@@ -39,7 +38,6 @@ pub struct Hand {
     schedules: Schedules,
 }
 
-#[derive(Debug)]
 enum Way {
     Service(Lines),
     /// No service runs: the store is locked for this process.

@@ -5,7 +5,6 @@
 //! after a restart.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -130,12 +129,6 @@ impl Planner {
 impl Drop for Planner {
     fn drop(&mut self) {
         self.end(Duration::ZERO);
-    }
-}
-
-impl fmt::Debug for Planner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Planner").finish_non_exhaustive()
     }
 }
 

@@ -14,7 +14,6 @@ use store::{Engine, Notice, StoreError, StoreHandle as _, Writer};
 pub type FindReader = fn(Find, &[String]) -> Result<Find, String>;
 
 /// What jobs and readings of sets have at hand.
-#[derive(Debug)]
 pub struct Tools {
     store: Writer,
     http: Http,
