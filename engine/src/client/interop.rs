@@ -169,7 +169,7 @@ mod tests {
         let mut request = Request::try_from(request.body(Bytes::new()).unwrap()).unwrap();
         request.redirect("http://other/".to_owned(), None, true, false);
         let defaults = Defaults::new("other", None).with_form(crate::proto::TargetForm::OfUrl);
-        request.encode(&defaults).unwrap();
+        request.encode_now(&defaults).unwrap();
         let head = String::from_utf8_lossy(request.encoded_head());
         assert!(
             head.contains("x-open: 1\r\n") && !head.contains("secret"),

@@ -233,7 +233,14 @@ impl Request {
     /// Adds a header line that only this origin may get. A redirect to another scheme, host or port drops it, as it
     /// drops `Authorization`, `Cookie` and `Proxy-Authorization`.
     pub fn sensitive_header(&mut self, name: &str, value: impl AsRef<[u8]>) -> &mut Self {
-        self.0.sensitive.push(name.into());
+        if !self
+            .0
+            .sensitive
+            .iter()
+            .any(|own| own.eq_ignore_ascii_case(name))
+        {
+            self.0.sensitive.push(name.into());
+        }
         self.add_header(name, value)
     }
 
@@ -469,12 +476,20 @@ impl Request {
         &self.0.encoded[..self.0.head_len]
     }
 
-    /// Checks the request and encodes it, unless it is encoded with the same defaults already.
+    /// Checks the request as the caller has set it, and encodes it, unless it is encoded with the same defaults already.
     ///
     /// # Errors
     /// The part of the request that is not valid, or a stream that was read already.
-    #[inline]
     pub fn encode(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
+        self.reset();
+        #[cfg(feature = "cookies")]
+        self.no_cookies();
+        self.encode_now(defaults)
+    }
+
+    /// As [`encode`](Self::encode), during a call: where redirects have led, with the cookies for there.
+    #[inline]
+    pub(crate) fn encode_now(&mut self, defaults: &Defaults) -> Result<(), Misuse> {
         // The id of defaults is never 0.
         if self.0.encoded_for == defaults.id && !self.0.outline.streams {
             return Ok(());
@@ -1253,7 +1268,8 @@ fn lines(fields: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn is_named(line: &[u8], name: &str) -> bool {
     let end = name.len();
-    line.get(end) == Some(&b':') && line[..end].eq_ignore_ascii_case(name.as_bytes())
+    let ends_here = line.get(end) == Some(&b':') && !name.contains(':');
+    ends_here && line[..end].eq_ignore_ascii_case(name.as_bytes())
 }
 
 fn has_line(fields: &[u8], names: &[&str]) -> bool {
@@ -1350,6 +1366,14 @@ mod tests {
         for name in ["ACCEPT", "range", "connection", "user-agent", "absent"] {
             request.remove_header(name);
         }
+        // This is no name, and so the name of no line.
+        request.add_header("A", "b: c").remove_header("A: b");
+        assert_eq!(request.0.fields, b"Accepted: c\r\nA: b: c\r\n");
+        for _ in 0..2 {
+            request.remove_header("a").sensitive_header("A", "b");
+        }
+        assert_eq!(request.0.sensitive.len(), 1);
+        request.remove_header("a");
         assert_eq!(request.0.fields, b"Accepted: c\r\n");
         assert!(!request.0.close);
     }
@@ -1357,9 +1381,9 @@ mod tests {
     /// With the body goes what describes it and how it is framed; the next call has them again.
     #[test]
     fn framing_goes_with_the_body() {
+        let defaults = Defaults::new("h", None).with_form(TargetForm::OfUrl);
         let head = |request: &mut Request| {
-            let defaults = Defaults::new("h", None).with_form(TargetForm::OfUrl);
-            request.encode(&defaults).expect("valid");
+            request.encode_now(&defaults).expect("valid");
             String::from_utf8_lossy(request.encoded_head()).into_owned()
         };
         let mut streamed = Request::new("POST", "http://h/from");
@@ -1373,7 +1397,10 @@ mod tests {
             let before = head(request);
             request.redirect("http://h/to".to_owned(), Some("GET"), false, false);
             assert_eq!(head(request), "GET /to HTTP/1.1\r\nHost: h\r\nX: y\r\n\r\n");
-            request.reset();
+            #[cfg(feature = "cookies")]
+            request.set_cookies(b"of=a-jar");
+            // The caller encodes what the caller has set.
+            request.encode(&defaults).expect("valid");
             assert_eq!(head(request), before);
         }
     }

@@ -66,7 +66,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         };
         call.host = Some(host_key);
         let encoded = match &mut self.hooked {
-            None => call.request.encode(&host.defaults),
+            None => call.request.encode_now(&host.defaults),
             Some(hooked) => {
                 hooked.encode(&mut call.request, &host.defaults, call.timestamps.attempts)
             }
