@@ -35,7 +35,7 @@ pub(super) struct Balance {
     leader: HostKey,
     /// When the name is looked up again; `None` if the addresses are given.
     next_lookup: Option<Time>,
-    /// The number of idle connections to keep, over all addresses of a name.
+    /// The number of idle connections to keep, over all addresses.
     min_idle: usize,
     /// The hosts of the addresses. The index is the number of the address.
     hosts: Vec<HostKey>,
@@ -64,12 +64,17 @@ pub struct AddressState {
 
 impl Balance {
     /// For the addresses of these hosts.
-    pub(super) fn new(config: BalanceConfig, leader: HostKey, hosts: Vec<HostKey>) -> Self {
+    pub(super) fn new(
+        config: BalanceConfig,
+        leader: HostKey,
+        min_idle: usize,
+        hosts: Vec<HostKey>,
+    ) -> Self {
         Self {
             balancer: Balancer::new(config, hosts.len()),
             leader,
             next_lookup: None,
-            min_idle: 0,
+            min_idle,
             hosts,
         }
     }
@@ -83,8 +88,7 @@ impl Balance {
     ) -> Self {
         Self {
             next_lookup: Some(now),
-            min_idle,
-            ..Self::new(config, leader, Vec::new())
+            ..Self::new(config, leader, min_idle, Vec::new())
         }
     }
 
@@ -188,11 +192,12 @@ impl Admission {
         balance.next_lookup.map(|_| balance.leader)
     }
 
-    /// The number of idle connections to keep for each address of a name.
-    pub(super) fn min_idle_of_each(&self) -> usize {
+    /// The number of idle connections to keep for each address, of at most so many for all.
+    pub(super) fn min_idle_of_each(&self, most: usize) -> usize {
         let balance = self.balance.as_ref();
         balance.map_or(0, |balance| {
-            balance.min_idle.div_ceil(balance.present().count().max(1))
+            let all = balance.min_idle.min(most);
+            all.div_ceil(balance.present().count().max(1))
         })
     }
 

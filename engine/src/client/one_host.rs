@@ -103,12 +103,13 @@ impl<N: Net> HostClient<N> {
             let (now, first) = (client.calls.dispatch.reactor.now(), keys[0]);
             let mut balance = match upstream.name() {
                 Some(_) => Balance::of_name(now, balance, first, min_idle),
-                None => Balance::new(balance, first, keys),
+                None => Balance::new(balance, first, min_idle, keys),
             };
             if random_start {
                 balance.start_at(client.calls.dispatch.reactor.common.net.random());
             }
             client.calls.dispatch.admission.set_balance(balance);
+            client.calls.dispatch.share_min_idle();
             client.calls.dispatch.connector.fails_over = true;
         }
         Ok(client)
@@ -162,11 +163,8 @@ pub(super) fn one_upstream<S: Sharing>(
     pool.shared = S::IS_ON;
     let (mut most, mut rates) = (usize::MAX, [config.rates(), [None; 2]]);
     if spreads {
-        pool.min_idle = match name {
-            // Without a call, connections to keep are why the name is looked up.
-            Some(_) => pool.min_idle.min(1),
-            None => pool.min_idle.div_ceil(addresses.len()),
-        };
+        // Without a call, connections to keep are why a name is looked up. The addresses get their shares.
+        pool.min_idle = pool.min_idle.min(1);
         most = config.max_connections.get();
         rates.reverse(); // they are for the whole upstream
     }

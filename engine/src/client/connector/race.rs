@@ -1,5 +1,7 @@
 //! The race over the addresses of a host (RFC 8305 §5): attempts begin one after the other until one of them connects.
 
+use std::time::Duration;
+
 use super::{Opened, Opener, Stage};
 use crate::address::Address;
 use crate::client::ObserverEvent;
@@ -122,7 +124,8 @@ impl<N: Net> Opener<'_, N> {
         if !is_racing || opening.fail_over_at.is_none_or(|at| at > now) {
             return None;
         }
-        opening.fail_over_at = Some(later(now, self.connector.attempt_delay));
+        let pause = self.connector.attempt_delay.max(LEAST_PAUSE);
+        opening.fail_over_at = Some(later(now, pause));
         Some(opening.slot.host)
     }
 
@@ -210,3 +213,6 @@ pub(super) fn note_racing(hosts: &mut Hosts, host_key: HostKey, before: usize, n
         hosts.touch(host_key);
     }
 }
+
+/// The least time between two complaints about a slow opening. No delay between attempts may be shorter (RFC 8305 §5).
+const LEAST_PAUSE: Duration = Duration::from_millis(10);

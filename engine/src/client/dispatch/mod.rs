@@ -268,6 +268,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
                     self.hosts.touch(slot.host);
                     self.put(conn, next);
                 }
+                self.close_surplus();
             }
             Opened::Resolved(addresses) => self.set_addresses(&addresses),
             Opened::Failed { call: key, error } => {

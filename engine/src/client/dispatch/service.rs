@@ -346,13 +346,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
             for &key in &vanished {
                 self.admission.remove_address(key);
             }
-            let min_idle = self.admission.min_idle_of_each();
-            for key in self.admission.hosts() {
-                if let Some(host) = self.hosts.get(key) {
-                    host.pool.set_min_idle(min_idle);
-                    self.hosts.touch(key);
-                }
-            }
+            self.share_min_idle();
             // The calls in flight to an address that has vanished end as usual, and those that wait go elsewhere.
             for key in vanished {
                 if let Some(host) = self.hosts.get(key) {
@@ -366,6 +360,27 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         }
         for waiting in self.take_all_waiting(leader) {
             self.move_on(waiting);
+        }
+    }
+
+    /// Divides the idle connections to keep among the addresses.
+    pub(in crate::client) fn share_min_idle(&mut self) {
+        let most = self.hosts.cap.max_open();
+        let each = self.admission.min_idle_of_each(most);
+        for key in self.admission.hosts() {
+            if let Some(host) = self.hosts.get(key) {
+                host.pool.set_min_idle(each);
+                self.hosts.touch(key);
+            }
+        }
+    }
+
+    /// Closes idle connections while there are more connections than may be, because the cap was lowered.
+    pub(in crate::client) fn close_surplus(&mut self) {
+        while self.hosts.cap.is_exceeded()
+            && let Some(idle) = self.oldest_idle()
+        {
+            self.close(idle);
         }
     }
 

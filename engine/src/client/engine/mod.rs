@@ -499,11 +499,8 @@ impl<R: Router, N: Net> Engine<R, N> {
             caps.total_connections = caps.max_connections;
         }
         self.calls.dispatch.hosts.set_caps(&caps);
-        while self.calls.dispatch.hosts.cap.is_exceeded()
-            && let Some(idle) = self.calls.dispatch.oldest_idle()
-        {
-            self.calls.dispatch.close(idle);
-        }
+        self.calls.dispatch.share_min_idle();
+        self.calls.dispatch.close_surplus();
         self.calls.process_events();
         Ok(())
     }

@@ -72,6 +72,10 @@ impl ConnectionCap {
         self.open
     }
 
+    pub(crate) fn max_open(&self) -> usize {
+        self.max_open
+    }
+
     pub(crate) fn is_limited(&self) -> bool {
         self.max_open < usize::MAX
     }

@@ -426,30 +426,59 @@ fn a_call_that_no_other_address_may_take_stays_where_it_is() {
     assert!(net.now() - began <= 3000 * MS);
 }
 
-/// Each of two addresses is to keep two idle connections, and two are allowed in all: neither takes the other's.
-#[test]
-fn addresses_do_not_take_the_room_of_others_to_keep_warm() {
-    let net = SimNet::new(1);
-    hear(&net, 2, |_, _| ());
+/// A client of two addresses, which share the minimum of idle connections.
+fn warm(net: &SimNet, max_connections: usize, min_idle: usize) -> HostClient<SimNet> {
     let config = HostConfig {
-        max_connections: NonZeroUsize::MIN.saturating_add(1),
-        min_idle: 4,
+        max_connections: NonZeroUsize::new(max_connections).unwrap(),
+        min_idle,
+        attempt_delay: Duration::ZERO,
         balance: Some(BalanceConfig::default()),
+        random_start: false,
         ..HostConfig::default()
     };
     let upstream = Upstream::tcp([([10, 0, 0, 1], 80).into(), ([10, 0, 0, 2], 80).into()]);
-    let mut client = HostClient::with_net(upstream, config, net.clone()).unwrap();
-    client.maintain(1000 * MS).unwrap();
-    let counters = client.counters();
-    assert_eq!((counters.idle, counters.opened), (2, 2));
-    // What the first cap cut off is opened under a higher one.
-    let caps = Caps {
-        max_connections: NonZeroUsize::new(9),
-        ..Caps::default()
-    };
-    client.set_caps(&caps).unwrap();
-    client.maintain(1000 * MS).unwrap();
-    assert_eq!(client.counters().idle, 4);
+    HostClient::with_net(upstream, config, net.clone()).unwrap()
+}
+
+/// Neither address takes the other's room, also when the cap changes.
+#[test]
+fn addresses_do_not_take_the_room_of_others_to_keep_warm() {
+    let net = SimNet::new(1);
+    for host in 1..=2 {
+        net.listen(
+            place(host),
+            Link::default(),
+            Script(|_: &mut Peer<'_>, _: &[u8]| ()),
+        );
+    }
+    let mut client = warm(&net, 2, 4);
+    // The cap may fall while connections are opened, and rise again.
+    client.maintain(Duration::ZERO).unwrap();
+    for (cap, idle, opened) in [(1, 1, 2), (2, 2, 3), (9, 4, 5)] {
+        let caps = Caps {
+            max_connections: NonZeroUsize::new(cap),
+            ..Caps::default()
+        };
+        client.set_caps(&caps).unwrap();
+        client.maintain(3000 * MS).unwrap();
+        let counters = client.counters();
+        assert_eq!((counters.idle, counters.opened), (idle, opened), "{cap}");
+    }
+}
+
+/// An address that does not answer has its share of the room. Without a delay between attempts, nothing runs in circles.
+#[test]
+fn a_dead_address_does_not_take_the_room_of_others() {
+    let net = SimNet::new(1);
+    hear(&net, 1, |peer, _| peer.send(OK));
+    net.listen(place(2), silent(), Script(|_: &mut Peer<'_>, _: &[u8]| ()));
+    let mut client = warm(&net, 4, 1_000_000);
+    for _ in 0..20 {
+        client.maintain(700 * MS).unwrap();
+        let began = net.now();
+        client.get("/", &mut Response::new()).unwrap();
+        assert!(net.now() - began < 500 * MS);
+    }
 }
 
 /// Two calls need new connections, of which one is allowed, and a rate keeps them back: the new one waits with them.
