@@ -298,7 +298,11 @@ impl<R: Router, N: Net> Dispatch<R, N> {
             && let Some(host) = self.hosts.get(slot.host)
         {
             match host.pool.expired(now, slot.id) {
-                Ok(()) => self.close(conn),
+                Ok(()) => {
+                    if let Some(slot) = self.reactor.close(conn) {
+                        self.lost(slot);
+                    }
+                }
                 Err(later) => self.reactor.idle(conn, later),
             }
         }

@@ -34,6 +34,8 @@ pub(crate) struct Hosts {
     pub(super) cap: ConnectionCap,
     /// Hosts without connections and calls, in the order in which they became unused.
     unused: Queue<Unused>,
+    /// The connections that hosts had opened which were dropped.
+    opened_before: u64,
 }
 
 pub(super) type HostSlab = Slab<Host, of::Host>;
@@ -128,6 +130,7 @@ impl Hosts {
             touched: Vec::new(),
             cap: ConnectionCap::new(max_open),
             unused: Queue::new(),
+            opened_before: 0,
         }
     }
 
@@ -187,7 +190,10 @@ impl Hosts {
     }
 
     pub(crate) fn counters(&self) -> Counters {
-        let mut sum = Counters::default();
+        let mut sum = Counters {
+            opened: self.opened_before,
+            ..Counters::default()
+        };
         for host in self.hosts.iter() {
             sum += host.pool.counters();
         }
@@ -195,8 +201,10 @@ impl Hosts {
     }
 
     /// Drops a host that has no connections and no calls.
-    pub(crate) fn remove(&mut self, key: HostKey) {
-        self.hosts.remove(key);
+    pub(crate) fn remove(&mut self, key: HostKey) -> Option<Host> {
+        let host = self.hosts.remove(key)?;
+        self.opened_before += host.pool.counters().opened;
+        Some(host)
     }
 
     // ---- hosts to be serviced
@@ -337,7 +345,7 @@ impl Hosts {
         }
         self.unused.pop_front();
         self.hosts.get_mut(front.host)?.unused = None;
-        Some((front.host, self.hosts.remove(front.host)?))
+        Some((front.host, self.remove(front.host)?))
     }
 }
 

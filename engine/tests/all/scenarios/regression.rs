@@ -481,6 +481,28 @@ fn a_dead_address_does_not_take_the_room_of_others() {
     }
 }
 
+/// Connections that may not age are opened one a second, and all that were ever opened are counted.
+#[test]
+fn openings_are_counted_over_all_hosts() {
+    let net = SimNet::new(1);
+    hear(&net, 3, |peer, _| peer.send(OK));
+    let mut client = client_of(&net, Config::default());
+    for host in 1..=3 {
+        let url = format!("http://{host}.sim/");
+        client.get(&url, &mut Response::new()).unwrap();
+        client.maintain(30_000 * MS).unwrap();
+    }
+    assert_eq!(client.counters().opened, 3);
+    let config = HostConfig {
+        max_age: Some(Duration::ZERO),
+        min_idle: 1,
+        ..HostConfig::default()
+    };
+    let mut client = host_client(&net, config);
+    client.maintain(10_500 * MS).unwrap();
+    assert_eq!(client.counters().opened, 11);
+}
+
 /// Two calls need new connections, of which one is allowed, and a rate keeps them back: the new one waits with them.
 #[test]
 fn a_new_connection_is_not_in_the_way_of_calls_that_a_rate_keeps_back() {
