@@ -35,8 +35,8 @@ pub struct Limits {
     /// By what factor each coding may enlarge a body, beyond the first 1 MiB; `None` for no limit. Default 1,000:
     /// deflate reaches at most 1,032, and comes near that only with zeros. Holds for streamed bodies, too.
     pub decode_ratio: Option<u32>,
-    /// The largest window of a zstd frame, as a power of two from 10 to 30. Default 23: the 8 MiB that RFC 9659 permits
-    /// to every server.
+    /// The largest window of a zstd frame, as a power of two; what is not from 10 to 30 stands for the nearer of them.
+    /// Default 23: the 8 MiB that RFC 9659 permits to every server.
     pub zstd_window_log: u8,
 }
 

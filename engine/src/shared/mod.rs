@@ -155,13 +155,20 @@ impl<C: HttpClient> Shared<C> {
     /// callback panics, the thread calls `build` again.
     ///
     /// # Errors
-    /// The error of `build`; [`Misuse::OneThread`] for several threads with a client of one upstream; the system's
-    /// error if a thread cannot be started.
+    /// The error of `build`; [`Misuse::OneThread`] for several threads with a client of one upstream;
+    /// [`Misuse::OutOfRange`] for more than 4,096 threads; the system's error if a thread cannot be started.
     pub fn spawn(
         config: SharedConfig,
         build: impl Fn(usize) -> Result<C, Error> + Send + Sync + 'static,
     ) -> Result<Self, Error> {
         let count = config.threads.get();
+        if count > MOST_THREADS {
+            return Err(Error::unsent(Misuse::OutOfRange {
+                setting: "threads",
+                least: 1.0,
+                most: MOST_THREADS as f64,
+            }));
+        }
         if count > 1 && !C::spreads() {
             return Err(Error::unsent(Misuse::OneThread));
         }
@@ -481,6 +488,9 @@ fn start<C: HttpClient>(
     let _ = thread.join();
     Err(error)
 }
+
+/// More threads than any machine has use for: most systems start fewer.
+const MOST_THREADS: usize = 4096;
 
 fn buffered(call: Call) -> Result<Call, Refused> {
     match call.streaming {

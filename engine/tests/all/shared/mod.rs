@@ -237,12 +237,15 @@ fn a_constructor_that_fails_is_the_callers_error() {
     let panics = |_| -> Result<HostClient, courser::Error> { std::panic::panic_any(ON_PURPOSE) };
     let error = Shared::spawn(SharedConfig::default(), panics).unwrap_err();
     assert_kind!(error, ErrorKind::Stopped(Stopped::Panicked));
-    let two = SharedConfig {
-        threads: NonZeroUsize::new(2).unwrap(),
+    let on = |threads| SharedConfig {
+        threads,
         ..SharedConfig::default()
     };
-    let error = Shared::spawn(two, no_address).unwrap_err();
+    let two = NonZeroUsize::MIN.saturating_add(1);
+    let error = Shared::spawn(on(two), no_address).unwrap_err();
     assert_kind!(error, ErrorKind::Misuse(Misuse::OneThread));
+    let error = Shared::spawn(on(NonZeroUsize::MAX), no_address).unwrap_err();
+    assert_kind!(error, ErrorKind::Misuse(Misuse::OutOfRange { .. }));
 }
 
 #[test]
