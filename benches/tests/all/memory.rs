@@ -13,36 +13,15 @@ use benches::tls;
 use courser::net::Address;
 use courser::net::sim::{Link, Peer, ScriptedAnswer, SimNet, SimServer};
 use courser::{
-    Answer, Call, Client, Config, HostClient, HostConfig, PemOrDer, Request, Response, TlsConfig,
-    TlsRoots, Upstream,
+    Answer, Call, Client, Config, HostConfig, PemOrDer, Request, Response, TlsConfig, TlsRoots,
 };
 
 use crate::server;
 
-#[test]
-fn plain_connections() {
-    raise_descriptors().expect("a limit");
-    let connections = 2000;
-    let config = HostConfig {
-        min_idle: connections,
-        ..host_config(connections)
-    };
-    let mut client = HostClient::new(Upstream::tcp([server()]), config).expect("a client");
-    let before = held_by_this_thread();
-    client.get("/13", &mut Response::new()).expect("an answer");
-    while client.counters().idle < connections {
-        let wait = Duration::from_millis(10);
-        client.maintain(wait).expect("an event queue");
-    }
-    let bytes = (held_by_this_thread() - before) / connections as i64;
-    println!("{bytes} bytes for a plain connection");
-    assert!(bytes <= 1024, "{bytes} bytes");
-}
-
 /// All calls at the same time; the memory of the calls is freed at the end. A connection takes no more beside more of
 /// them.
 #[test]
-fn plain_connections_after_a_rush() {
+fn plain_connections() {
     raise_descriptors().expect("a limit");
     let address = server();
     let held = |connections: usize| {
