@@ -19,6 +19,7 @@ use super::found::{Found, Unread};
 use super::link::Ancestors;
 use super::policy::{Follow, Policy};
 use super::visitor::Turn;
+use crawl::failure::FailureScope;
 use crawl::politeness::Politeness;
 use crawl::retry::Failed;
 use crawl::retry_queue::RetryQueue;
@@ -217,9 +218,12 @@ impl HostCrawl {
 
     /// A complete response arrived.
     pub fn handle_reply(&mut self, turn: &mut Turn<'_>, id: RequestId, reply: &Reply<'_>) {
-        let Some((task, fetch)) = self.in_flight.remove(&id) else {
+        let Some((mut task, fetch)) = self.in_flight.remove(&id) else {
             return;
         };
+        // Many servers do not support `HEAD`, and answer it with various statuses, or not at all.
+        let is_refused = reply.status >= 300 && !is_redirect(reply.status);
+        task.by_get |= fetch == FetchKind::Probe && is_refused && reply.status != 429;
         self.politeness.handle_over();
         let outer = self.journal.begin(task.number);
         if !matches!(reply.status, 429 | 503) {
@@ -238,14 +242,13 @@ impl HostCrawl {
             (200..=299, FetchKind::Probe | FetchKind::First)
                 if task.kind == TaskKind::Link && is_web_page(reply) =>
             {
-                self.probes.note_head(fetch);
                 self.queue(Task {
                     is_page: true,
                     ..task
                 });
             }
             (200..=299, FetchKind::Probe | FetchKind::First) => {
-                self.probes.handle_answer(&task, fetch);
+                self.probes.handle_answer(&task);
                 self.exists(turn, task, ProbeResult::by(reply, fetch));
             }
             (200 | 203, FetchKind::List) => self.page(turn, task, reply),
@@ -253,14 +256,7 @@ impl HostCrawl {
             // The server waited too long for the request (RFC 9110 §15.5.9), or is a cache, which answers 410 for
             // minutes while it is purged.
             (status @ (408 | 410), _) => self.retry(turn, task, Cause::Status(status)),
-            (status @ (401 | 403 | 404), FetchKind::Probe) if self.probes.trusts_refusals() => {
-                self.give_up(turn, task, &Cause::Status(status));
-            }
-            // Many servers do not support `HEAD`, and answer it with various statuses.
-            (_, FetchKind::Probe) => self.queue(Task {
-                by_get: true,
-                ..task
-            }),
+            (_, FetchKind::Probe) => self.queue(task),
             // An empty file has no first byte.
             (416, FetchKind::First) => self.exists(turn, task, ProbeResult::nothing(reply)),
             (status, _) => self.give_up(turn, task, &Cause::Status(status)),
@@ -300,13 +296,18 @@ impl HostCrawl {
     /// A request failed without a complete response.
     pub fn handle_failure(&mut self, turn: &mut Turn<'_>, id: RequestId, failure: Failure) {
         self.streams.remove(&id);
-        let Some((task, _)) = self.in_flight.remove(&id) else {
+        let Some((mut task, fetch)) = self.in_flight.remove(&id) else {
             return;
         };
+        let (is_head, scope) = (fetch == FetchKind::Probe, failure.scope);
+        task.by_get |= is_head && matches!(scope, FailureScope::Request | FailureScope::Final);
         self.politeness.handle_over();
         let outer = self.journal.begin(task.number);
-        let failed = Failed::new(failure.cause.class(), failure.scope);
-        self.failed(turn, task, failed, failure.cause);
+        let failed = Failed::new(failure.cause.class(), scope);
+        match scope {
+            FailureScope::Final if is_head => self.queue(task),
+            _ => self.failed(turn, task, failed, failure.cause),
+        }
         self.journal.end(outer);
         self.resume(turn);
     }

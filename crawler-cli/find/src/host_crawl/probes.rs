@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::messages::FetchKind;
 use super::task::Task;
 use crate::expr::Memo;
 use listing::range::{ListedTime, TimeRange};
@@ -16,8 +15,6 @@ use listing::{Directories, Entry, Shape};
 pub(super) struct Probes {
     /// Whether the server supports `HEAD`; true until a reply shows the contrary.
     heads: bool,
-    /// Whether a `HEAD` was answered successfully.
-    heads_proven: bool,
     clock: Clock,
     /// Replies that did not show the time zone.
     silent_replies: u32,
@@ -65,7 +62,6 @@ impl Probes {
     pub(super) fn new() -> Self {
         Self {
             heads: true,
-            heads_proven: false,
             clock: Clock::Unknown,
             silent_replies: 0,
             partial: VecDeque::new(),
@@ -81,20 +77,9 @@ impl Probes {
         self.heads
     }
 
-    /// Whether refusals of `HEAD` are believed, because another `HEAD` was answered successfully.
-    pub(super) fn trusts_refusals(&self) -> bool {
-        self.heads_proven
-    }
-
     /// The server answered what this URL is. If only GET worked, `HEAD` is not used any more.
-    pub(super) fn handle_answer(&mut self, task: &Task, fetch: FetchKind) {
+    pub(super) fn handle_answer(&mut self, task: &Task) {
         self.heads &= !task.by_get;
-        self.note_head(fetch);
-    }
-
-    /// Notes that a request was answered successfully, if it was a `HEAD`.
-    pub(super) fn note_head(&mut self, fetch: FetchKind) {
-        self.heads_proven |= fetch == FetchKind::Probe;
     }
 
     /// Takes over what an earlier run knew.
@@ -284,10 +269,10 @@ mod tests {
     fn head_is_not_used_once_only_get_has_told() {
         let mut probes = Probes::new();
         let mut task = Task::new("/x".to_owned(), super::super::task::TaskKind::File, 0, 1);
-        probes.handle_answer(&task, FetchKind::Probe);
-        assert!(probes.uses_head() && probes.trusts_refusals());
+        probes.handle_answer(&task);
+        assert!(probes.uses_head());
         task.by_get = true;
-        probes.handle_answer(&task, FetchKind::First);
+        probes.handle_answer(&task);
         assert!(!probes.uses_head());
     }
 }

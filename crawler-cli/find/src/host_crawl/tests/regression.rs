@@ -44,22 +44,25 @@ fn robots_txt_holds_for_names_that_may_be_directories_and_for_redirected_starts(
 
 /// The entry listed last is requested first.
 #[test]
-fn a_server_that_answers_head_is_believed_when_it_says_404() {
+fn what_is_wrong_with_head_is_asked_again_by_get() {
     let outcome = Crawl::of(&["/"]).run(|_, kind, target| match (kind, target) {
         (FetchKind::List, _) => Answer::Html(
             "<a href=late>late</a><a href=there>there</a><a href=early>early</a>",
             BodyEnd::Framed,
         ),
         (FetchKind::Probe, "/there") => Answer::Status(200),
+        (FetchKind::Probe, "/late") => Answer::Fail(FailureScope::Request),
+        (FetchKind::First, "/late") => Answer::Status(206),
         _ => Answer::Status(404),
     });
     let log = outcome.log.iter();
     let asked: Vec<_> = log
         .map(|(_, kind, target)| format!("{kind:?} {target}"))
         .collect();
-    let expected = "List / + Probe /early + First /early + Probe /there + Probe /late";
+    let expected =
+        "List / + Probe /early + First /early + Probe /there + Probe /late + First /late";
     assert_eq!(asked.join(" + "), expected);
-    assert_eq!(outcome.unread.len(), 2);
+    assert_eq!(outcome.unread.len(), 1);
 }
 
 /// A crawl of a hundred directories of two files, all of whose listings wait for the reply to one request.
