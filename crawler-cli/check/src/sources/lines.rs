@@ -44,7 +44,8 @@ impl Lines {
         Ok(Some((self.number, line)))
     }
 
-    /// Reads a line, or as much of it as tells that it is too long. Returns whether there is one.
+    /// Reads a line, which ends at a line feed or a NUL, or as much of it as tells that it is too long. Returns whether there
+    /// is one.
     fn read(&mut self, outlet: &mut Outlet) -> io::Result<bool> {
         let mut is_there = false;
         loop {
@@ -59,7 +60,7 @@ impl Lines {
                 return Ok(is_there);
             }
             is_there = true;
-            let end = memchr::memchr(b'\n', bytes);
+            let end = memchr::memchr2(b'\n', 0, bytes);
             self.line
                 .extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
             let consumed = end.map_or(bytes.len(), |end| end + 1);

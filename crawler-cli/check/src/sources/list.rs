@@ -1,4 +1,4 @@
-//! Lists of URLs: one in each line, or JSON lines with a URL in one of the fields. Blanks around a URL, CR, a byte order
+//! Lists of URLs: one in each line, or JSON lines with a URL in one of the fields. A NUL ends a line, too. Blanks around a URL, CR, a byte order
 //! mark, blank lines and lines that begin with `#` are ignored.
 
 use std::io;
@@ -44,15 +44,18 @@ pub(super) fn read(
                 }
                 Err(problem) => (ProblemKind::Malformed, problem),
             },
-            Some(_) if text.len() <= LONGEST_URL => {
-                let at = line.len() - line.trim_ascii_start().len();
-                add(at, &String::from_utf8_lossy(text));
-                continue;
-            }
-            Some(_) => (
+            Some(_) if text.len() > LONGEST_URL => (
                 ProblemKind::TooLong,
                 format!("the URL is longer than {LONGEST_URL} bytes"),
             ),
+            Some(_) => match str::from_utf8(text) {
+                Ok(url) => {
+                    let at = line.len() - line.trim_ascii_start().len();
+                    add(at, url);
+                    continue;
+                }
+                Err(_) => (ProblemKind::Malformed, "not UTF-8".to_owned()),
+            },
         };
         outlet.line_problem(number, problem.0, problem.1);
     }

@@ -241,17 +241,19 @@ fn lists_have_a_url_in_each_line() {
 }
 
 #[test]
-fn a_url_that_is_too_long_is_a_problem() {
+fn a_line_that_is_no_url_is_a_problem() {
     let long = "a".repeat(70_000);
-    let folder = Folder::new(&[(
-        "urls.txt",
-        &format!("http://x/1\nhttp://{long}\nhttp://x/3\n"),
-    )]);
+    let folder = Folder::new(&[]);
+    let list = format!("http://x/1\nhttp://{long}\nhttp://x/3\0http://x/");
+    folder.add("urls.txt", &[list.as_bytes(), b"\xff\0"].concat());
     let said = folder.list("urls.txt");
     let expected = ["DIR/urls.txt:1:1 http://x/1", "DIR/urls.txt:3:1 http://x/3"];
     assert_eq!(folder.places(&said), expected);
-    let problem = "TooLong DIR/urls.txt:2: the URL is longer than 65536 bytes";
-    assert_eq!(folder.problems(&said), [problem]);
+    let problems = [
+        "TooLong DIR/urls.txt:2: the URL is longer than 65536 bytes",
+        "Malformed DIR/urls.txt:4: not UTF-8",
+    ];
+    assert_eq!(folder.problems(&said), problems);
 }
 
 #[test]
