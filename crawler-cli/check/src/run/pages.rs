@@ -81,6 +81,17 @@ impl Pages {
             true => queued.url.as_str().into(),
             false => url.into(),
         };
+        // A site can make new pages for ever.
+        if self.read.len() > MOST_PAGES {
+            let detail = format!("more than {MOST_PAGES} pages, its links are not read");
+            found.problems.push(Problem {
+                source,
+                line: None,
+                kind: ProblemKind::Cut,
+                detail,
+            });
+            return found;
+        }
         self.collect(source, queued, outcome, page, &mut found);
         found
     }
@@ -187,6 +198,9 @@ impl Pages {
     }
 }
 
+/// The most pages of a run whose links are read.
+const MOST_PAGES: usize = 100_000;
+
 /// The most sitemaps of a run: as many as an index may have.
 const MOST_SITEMAPS: u32 = 50_000;
 
@@ -197,5 +211,52 @@ fn reference(source: &Arc<str>, link: &links::Link<'_>) -> Reference {
         column: Some(link.column).filter(|column| *column > 0),
         written: None,
         text: link.text.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crawl::scope::Scope;
+    use encoding_rs::UTF_8;
+    use store::{EntryId, HostId, UrlId};
+    use verdict::Verdict;
+
+    use super::*;
+
+    #[test]
+    fn a_site_without_an_end_is_read_up_to_a_limit() {
+        let reach = Reach {
+            depth: u32::MAX,
+            scope: Scope::default(),
+        };
+        let mut pages = Pages::new(reach, &[], &SourceOptions::default());
+        let url = Url::parse("http://h/").expect("valid");
+        let demand = Demand {
+            given: true,
+            private: false,
+            links: true,
+            depth: 0,
+        };
+        let queued = Queued {
+            entry: EntryId(1),
+            host: HostId(1),
+            id: UrlId(1),
+            url: url.clone(),
+            demand,
+            past: None,
+        };
+        let page = Page {
+            base: url,
+            encoding: UTF_8,
+            is_sitemap: false,
+            links: Vec::new(),
+            problem: None,
+        };
+        let outcome = Outcome::not_asked(crate::task::UrlId(1), Verdict::Ok, "");
+        pages
+            .read
+            .extend((0..MOST_PAGES as u128).map(|page| (page, 0)));
+        let found = pages.links(&queued, &outcome, &page);
+        assert_eq!(found.problems[0].kind, ProblemKind::Cut);
     }
 }

@@ -53,8 +53,8 @@ pub(crate) struct Options {
     pub(super) depth: Option<u32>,
     /// Check the whole site below a page
     ///
-    /// Check the links of all pages below the given ones, and read the sitemaps of their hosts. With --depth: at most N
-    /// links away.
+    /// Check the links of all pages below the given ones, 100,000 at most, and read the sitemaps of their hosts. With
+    /// --depth: at most N links away.
     #[arg(long)]
     pub(super) recursive: bool,
     /// Check URLs that fit, even if --exclude fits too
