@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::cli::USAGE;
-use crate::cli::signals::{INTERRUPTED, cannot_watch, interrupt_flag};
+use crate::cli::signals::{INTERRUPTED, cannot_watch, die_of_closed_pipe, interrupt_flag};
 use crate::cli::usage::Failure;
 use crate::report::check::CheckReport;
 use check::{Ending, Outcome, Summary};
@@ -50,6 +50,9 @@ fn run(check: Check) -> Result<ExitCode, Failure> {
         terminal::say("crawler-cli check: warning: no document with a link and no URL was found");
     }
     let is_interrupted = interrupted.load(Ordering::Relaxed);
+    if summary.outcome() == Outcome::Interrupted && !is_interrupted && written.is_ok() {
+        die_of_closed_pipe();
+    }
     let status = match exit_status(&summary, is_interrupted) {
         // Nothing is lost silently.
         0 if written.is_err() => BAD,
@@ -63,9 +66,8 @@ fn run(check: Check) -> Result<ExitCode, Failure> {
 fn exit_status(summary: &Summary, interrupted: bool) -> u8 {
     match summary.outcome() {
         Outcome::Interrupted if interrupted => INTERRUPTED,
-        // The reader of the output has what it wants.
-        Outcome::Interrupted if summary.failing > 0 || summary.problems > 0 => BAD,
-        Outcome::Interrupted => 0,
+        // Nobody reads the output any more.
+        Outcome::Interrupted => BAD,
         outcome => outcome.exit_status(),
     }
 }
