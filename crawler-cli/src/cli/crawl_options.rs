@@ -24,8 +24,7 @@ pub(crate) struct CrawlOptions {
     ///
     /// Whether the robots.txt of each host (RFC 9309) is read first and obeyed, with its Crawl-delay. find reports the
     /// URLs that it disallows on standard error; switch it off for mirrors that are meant to be read by programs. check
-    /// asks URLs that were given, or that files and lists name, in any case, and leaves out those that --recursive or
-    /// --depth found in pages.
+    /// asks URLs that were given, or that files and lists name, in any case, and leaves out those that pages name.
     #[arg(long, value_name = "on|off", value_parser = choice(&[("on", true), ("off", false)]))]
     robots: Option<bool>,
     /// Requests per second to one host; 0: no limit [default: find 0; check 10, and 0 on the loopback]
@@ -113,8 +112,9 @@ pub(crate) struct CrawlOptions {
     keepalive_time: Option<Duration>,
     /// Largest page; K, M and G are allowed [default: 64M]
     ///
-    /// The largest page, both as sent and after its content codings are decoded. A larger page is an error; it is never
-    /// cut short. K, M and G are powers of 1024. Of a robots.txt, 500 KiB are read, whatever the limit.
+    /// The largest page, both as sent and after its content codings are decoded. A larger page is an error: find does not
+    /// read it, and check says that only its first part was read. K, M and G are powers of 1024. Of a robots.txt, 500 KiB
+    /// are read, whatever the limit.
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     max_body: Option<u64>,
     /// Let redirects lead to private addresses
