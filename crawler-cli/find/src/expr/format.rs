@@ -142,7 +142,7 @@ impl Format {
         };
         match field {
             Field::Url => found.url.into(),
-            Field::RelativePath => name(relative_path(found)),
+            Field::RelativePath => name(found.path.strip_prefix(found.start).unwrap_or_default()),
             Field::Name => name(found.name),
             Field::Parent => parent(found.url).into(),
             Field::Start => start(found).into(),
@@ -450,11 +450,6 @@ fn start<'a>(found: &Found<'a>) -> &'a str {
         };
     }
     url
-}
-
-/// The path relative to the start.
-fn relative_path<'a>(found: &Found<'a>) -> &'a [u8] {
-    found.path.strip_prefix(found.start).unwrap_or_default()
 }
 
 /// The URL of the parent directory, without a final `/`.

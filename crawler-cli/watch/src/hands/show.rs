@@ -39,7 +39,8 @@ pub(crate) fn text(detail: &UrlDetail, letters: &[DeadLetter], around: &Around) 
     if life.answers().last().is_some() {
         sheet.field("Statuses", &format!("{}, oldest first", statuses(life)));
     }
-    sheet.field("Last good", &time_or(life.last_ok(), now, "never"));
+    let last = life.last_ok().map(|at| stamp_from(now, at));
+    sheet.field("Last good", last.as_deref().unwrap_or("never"));
     if let Some(at) = life.first_bad() {
         let counted = count(u64::from(life.negatives()), "negative", "negatives");
         sheet.field("First bad", &format!("{}, {counted}", stamp_from(now, at)));
@@ -185,10 +186,6 @@ pub(crate) fn statuses(life: &Record) -> String {
         None => answer.class.name().to_owned(),
     });
     answers.collect::<Vec<_>>().join(" ")
-}
-
-fn time_or(at: Option<Timestamp>, now: Timestamp, otherwise: &str) -> String {
-    at.map_or_else(|| otherwise.to_owned(), |at| stamp_from(now, at))
 }
 
 /// The same for programs. `line` has the fields of the exported line of the URL.
