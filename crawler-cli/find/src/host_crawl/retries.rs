@@ -110,9 +110,12 @@ impl HostCrawl {
     /// What is left to do.
     pub fn standing(&mut self, now: Instant) -> Standing {
         let in_memory = self.queue.len() + self.files.len() + self.in_flight.len();
+        let in_flight = self.in_flight.values().map(|(task, _)| task);
+        let asked = in_flight.chain(self.queue.postponed());
+        let robots = asked.filter(|task| task.kind == TaskKind::Robots).count();
         Standing {
             waiting: self.waiting(now),
-            left: in_memory as u64 + self.journal.spilled(),
+            left: (in_memory - robots) as u64 + self.journal.spilled(),
             is_given_up: self.given_up.is_some(),
         }
     }

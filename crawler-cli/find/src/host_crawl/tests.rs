@@ -663,6 +663,18 @@ fn one_url_without_time_keeps_nobody_waiting_for_long() {
 }
 
 #[test]
+fn robots_txt_is_not_one_of_the_urls_that_are_left() {
+    let now = Instant::now();
+    let mut crawl = HostCrawl::new(&Url::parse("http://h/").expect("valid"), Policy::default());
+    crawl.add_start("/pub/");
+    let asked = crawl.poll_request(now).map(|fetch| fetch.kind);
+    assert_eq!(
+        (asked, crawl.standing(now).left),
+        (Some(FetchKind::Robots), 1)
+    );
+}
+
+#[test]
 fn robots_txt_comes_first_and_is_obeyed() {
     const ROBOTS: &str =
         "User-agent: courser\nDisallow: /private\nDisallow: /pub/b/\nCrawl-delay: 2\n";
