@@ -192,13 +192,19 @@ impl Admission {
         balance.next_lookup.map(|_| balance.leader)
     }
 
-    /// The number of idle connections to keep for each address, of at most so many for all.
-    pub(super) fn min_idle_of_each(&self, most: usize) -> usize {
-        let balance = self.balance.as_ref();
-        balance.map_or(0, |balance| {
-            let all = balance.min_idle.min(most);
-            all.div_ceil(balance.present().count().max(1))
-        })
+    /// Divides the idle connections to keep, at most as many as there may be, among the addresses.
+    pub(super) fn share_min_idle(&self, hosts: &mut Hosts) {
+        let Some(balance) = &self.balance else {
+            return;
+        };
+        let all = balance.min_idle.min(hosts.cap.max_open());
+        let each = all.div_ceil(balance.present().count().max(1));
+        for (_, key) in balance.present() {
+            if let Some(host) = hosts.get(key) {
+                host.pool.set_min_idle(each);
+                hosts.touch(key);
+            }
+        }
     }
 
     /// The hosts of the addresses.

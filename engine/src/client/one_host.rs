@@ -108,9 +108,10 @@ impl<N: Net> HostClient<N> {
             if random_start {
                 balance.start_at(client.calls.dispatch.reactor.common.net.random());
             }
-            client.calls.dispatch.admission.set_balance(balance);
-            client.calls.dispatch.share_min_idle();
-            client.calls.dispatch.connector.fails_over = true;
+            let dispatch = &mut client.calls.dispatch;
+            dispatch.admission.set_balance(balance);
+            dispatch.admission.share_min_idle(&mut dispatch.hosts);
+            dispatch.connector.fails_over = true;
         }
         Ok(client)
     }

@@ -346,7 +346,7 @@ impl<R: Router, N: Net> Dispatch<R, N> {
             for &key in &vanished {
                 self.admission.remove_address(key);
             }
-            self.share_min_idle();
+            self.admission.share_min_idle(&mut self.hosts);
             // The calls in flight to an address that has vanished end as usual, and those that wait go elsewhere.
             for key in vanished {
                 if let Some(host) = self.hosts.get(key) {
@@ -360,18 +360,6 @@ impl<R: Router, N: Net> Dispatch<R, N> {
         }
         for waiting in self.take_all_waiting(leader) {
             self.move_on(waiting);
-        }
-    }
-
-    /// Divides the idle connections to keep among the addresses.
-    pub(in crate::client) fn share_min_idle(&mut self) {
-        let most = self.hosts.cap.max_open();
-        let each = self.admission.min_idle_of_each(most);
-        for key in self.admission.hosts() {
-            if let Some(host) = self.hosts.get(key) {
-                host.pool.set_min_idle(each);
-                self.hosts.touch(key);
-            }
         }
     }
 

@@ -498,9 +498,10 @@ impl<R: Router, N: Net> Engine<R, N> {
             // The addresses of an upstream share the limit of its host.
             caps.total_connections = caps.max_connections;
         }
-        self.calls.dispatch.hosts.set_caps(&caps);
-        self.calls.dispatch.share_min_idle();
-        self.calls.dispatch.close_surplus();
+        let dispatch = &mut self.calls.dispatch;
+        dispatch.hosts.set_caps(&caps);
+        dispatch.admission.share_min_idle(&mut dispatch.hosts);
+        dispatch.close_surplus();
         self.calls.process_events();
         Ok(())
     }
